@@ -47,15 +47,17 @@ const struct weir__command weir__cmd_export = {
     .operands = "TOPIC [ID]...",
     WEIR__FLAGS(export_flags),
     .summary = "Print jobs as lines that import takes",
-    .details =
-        "A JSON object a line, as weir add --jsonl has them, with what became "
-        "of the job so\nfar in \"past\": added, died (times), attempt, "
-        "failures, timeouts, crashes, snoozes,\nreason, error; and the body as "
-        "\"msgpack\", in base64, where JSON cannot carry it.\nDue times are "
-        "points in time; what runs is due at once where it is imported. "
-        "Jobs\nstay where they are. For topics of kind delay and bounded; "
-        "events of the "
-        "latter\nare added when they are imported.",
+    .details = "A JSON object a line, as weir add --jsonl has them, with what "
+               "became of the job\n"
+               "so far in \"past\": added, died (times), attempt, failures, "
+               "timeouts, crashes,\n"
+               "snoozes, reason, error; and the body as \"msgpack\", in "
+               "base64, where JSON cannot\n"
+               "carry it. Due times are points in time; what runs is due at "
+               "once where it is\n"
+               "imported. Jobs stay where they are. For topics of kind delay "
+               "and bounded;\n"
+               "events of the latter are added when they are imported.",
     .example = "weir export order.close > jobs",
     .exits = "0 exported, also when there are none, 1 --where failed on a "
              "job,\n  2 wrong usage, or a topic of another kind, 3 no such "

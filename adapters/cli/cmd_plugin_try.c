@@ -494,21 +494,25 @@ const struct weir__command weir__cmd_plugin_try = {
     WEIR__FLAGS(flags),
     .repeated_count = 3,
     .summary = "Run a job through a plugin, without a server",
-    .details =
-        "F.so is a path or a name, as weir run --handle takes it, and so "
-        "are options\nbehind it: F.so?k=v&k=v. Prints the\nverdict, the delay "
-        "until the next attempt, the "
-        "reason, how long it took, the\njobs that it adds, and what the "
-        "plugin counted; what it logs goes to stderr.\nWith --json: "
-        "{\"verdict\",\"attempt\",\"delay_ms\",\"reason\",\"dead\",\n"
-        "\"time_ms\",\"counters\":{},\"follows\":[{\"topic\",\"id\","
-        "\"delay_ms\",\"body\"}],\n\"log\":[{\"level\",\"text\"}]}; "
-        "what the plugin itself prints then goes to stderr. "
-        "With several --body a\nhandler of batches gets all of them at once, "
-        "another one each in turn; then each\njob is told with its id, in "
-        "JSON as {\"jobs\":[{\"id\",\"verdict\",\"attempt\",\"delay_ms\",\n"
-        "\"reason\",\"dead\"}],\"time_ms\",...}, and the exit code is of the "
-        "first that is not\nDONE.",
+    .details = "F.so is a path or a name, as weir run --handle takes it, and "
+               "so are options\n"
+               "behind it: F.so?k=v&k=v. Prints the verdict, the delay until "
+               "the next attempt,\n"
+               "the reason, how long it took, the jobs that it adds, and what "
+               "the plugin\n"
+               "counted; what it logs goes to stderr. With --json:\n"
+               "{\"verdict\",\"attempt\",\"delay_ms\",\"reason\",\"dead\","
+               "\"time_ms\",\"counters\":{},\n"
+               "\"follows\":[{\"topic\",\"id\",\"delay_ms\",\"body\"}],\"log\":"
+               "[{\"level\",\"text\"}]};\n"
+               "what the plugin itself prints then goes to stderr.\n"
+               "\n"
+               "With several --body a handler of batches gets all of them at "
+               "once, another one\n"
+               "each in turn; then each job is told with its id, in JSON as\n"
+               "{\"jobs\":[{\"id\",\"verdict\",\"attempt\",\"delay_ms\","
+               "\"reason\",\"dead\"}],\"time_ms\",...},\n"
+               "and the exit code is of the first that is not DONE.",
     .example = "weir plugin try ./close_order.so --topic order.close "
                "--body '{\"order\":42}'",
     .exits = "0 DONE, 1 the plugin crashed, 2 wrong usage, no such plugin, or\n"

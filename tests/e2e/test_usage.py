@@ -9,8 +9,9 @@ from e2e import TEST_PLUGINS, expect, expect_in, expect_true, test
 COMMANDS = ["run", "check", "doctor", "add", "show", "list", "delete",
             "reschedule", "pause", "resume", "purge", "stats", "topic list",
             "topics", "topic show", "topic set", "dead list", "dead requeue",
-            "dead purge", "plugin list", "plugin info", "server status", "server stop",
-            "web"]
+            "dead purge", "plugin list", "plugin info", "plugin try",
+            "plugin new", "server status", "server stop", "topic delete",
+            "export", "import", "workers", "web", "help"]
 
 
 def refused(place, *args, words=(), stdin=None):
