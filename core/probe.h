@@ -12,6 +12,9 @@
 
 #ifdef WEIR__HAS_PROBES
 #    include <sys/sdt.h>
+#    ifdef __clang__ /* reports its macros where they are used */
+#        pragma clang diagnostic ignored "-Wgnu-zero-variadic-macro-arguments"
+#    endif
 #    define WEIR__PROBE(name)              DTRACE_PROBE(weir, name)
 #    define WEIR__PROBE2(name, a, b)       DTRACE_PROBE2(weir, name, a, b)
 #    define WEIR__PROBE4(name, a, b, c, d) DTRACE_PROBE4(weir, name, a, b, c, d)

@@ -22,7 +22,7 @@ static struct question {
 static size_t asked_count, asked_most;
 static weir_topics_fn naming; /* NULL: names are not asked for */
 static void *naming_arg;
-static char names[TOPICS][8];
+static char names[TOPICS][24];
 static size_t name_count;
 static int names_code, stats_code;
 static uint64_t done_total;
