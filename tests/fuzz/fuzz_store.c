@@ -201,6 +201,14 @@ static void on_topic(int code, const char *topic, void *arg)
     FUZZ_TRUE(topic == NULL || strlen(topic) <= WEIR_MAX_TOPIC);
 }
 
+static void on_worker(int code, const struct weir_worker *worker, void *arg)
+{
+    (void)code;
+    (void)arg;
+    FUZZ_TRUE(worker == NULL || worker->topic_count <= WEIR_WORKER_TOPICS);
+    FUZZ_TRUE(worker == NULL || worker->topic_count <= worker->topics_total);
+}
+
 static void note(struct world *world, int code)
 {
     FUZZ_TRUE(code <= WEIR_OK);
@@ -247,18 +255,21 @@ static void ask_lists(const struct world *world, unsigned what)
     const struct weir__store_ops *ops = world->store->ops;
     struct weir__store_topic *topic = world->topic;
     struct weir_slice id = weir__slice_str("a");
+    const struct weir__list ready = {.state = WEIR_JOB_READY, .limit = 10};
+    const struct weir__list dead = {.state = WEIR_JOB_DEAD, .limit = 10};
 
     if ((what & SHOW) != 0)
         FUZZ_TRUE(ops->show(topic, id, on_job, NULL) <= WEIR_OK);
     if ((what & LIST) != 0)
-        FUZZ_TRUE(ops->list(topic, WEIR_JOB_READY, 10, on_job, NULL) <=
-                  WEIR_OK);
+        FUZZ_TRUE(ops->list(topic, &ready, on_job, NULL) <= WEIR_OK);
     if ((what & DEAD) != 0)
-        FUZZ_TRUE(ops->dead(topic, 10, on_job, NULL) <= WEIR_OK);
+        FUZZ_TRUE(ops->list(topic, &dead, on_job, NULL) <= WEIR_OK);
     if ((what & SETTINGS) != 0)
         FUZZ_TRUE(ops->settings(topic, on_setting, NULL) <= WEIR_OK);
-    if ((what & TOPICS) != 0)
+    if ((what & TOPICS) != 0) {
         FUZZ_TRUE(ops->topics(world->store, on_topic, NULL) <= WEIR_OK);
+        FUZZ_TRUE(ops->workers(world->store, on_worker, NULL) <= WEIR_OK);
+    }
 }
 
 /* --- the turn ----------------------------------------------------------- */
