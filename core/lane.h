@@ -270,6 +270,9 @@ struct weir__lane_shared *weir__lane_share(const struct weir__reactor *reactor,
 void weir__lane_unshare(struct weir__lane_shared *shared); /* or NULL */
 void weir__lane_drop_options(struct weir__lane *lane);
 void weir__lane_apply(struct weir__lane *lane);
+/* Is one of that name stored, valid or not? */
+bool weir__lane_stores(const struct weir__lane *lane,
+                       enum weir__topic_option option);
 void weir__lane_settings(void *user, const struct weir__setting *settings,
                          size_t count);
 

@@ -48,20 +48,30 @@ void weir__reactor_free(struct weir__reactor *reactor)
     weir__mem_free(reactor);
 }
 
+static const char *on_dead_of(const struct weir__reactor *reactor,
+                              const char *topic)
+{
+    const struct weir__lane *lane =
+        weir__lane_find(reactor, weir__slice_str(topic));
+
+    return lane == NULL || lane->handler == NULL || lane->is_leaving
+               ? ""
+               : lane->options->on_dead;
+}
+
 int weir__reactor_check_on_dead(const struct weir__reactor *reactor,
                                 const char *topic, const char *on_dead,
+                                weir__planned_fn planned, void *arg,
                                 struct weir_error *err)
 {
     struct weir__chain chain = {0};
     int rc = weir__chain_add(&chain, topic, err);
 
     while (rc == WEIR_OK && on_dead[0] != '\0') {
-        const struct weir__lane *lane =
-            weir__lane_find(reactor, weir__slice_str(on_dead));
+        const char *next = planned == NULL ? NULL : planned(on_dead, arg);
 
         rc = weir__chain_add(&chain, on_dead, err);
-        on_dead =
-            lane == NULL || lane->handler == NULL ? "" : lane->options->on_dead;
+        on_dead = next != NULL ? next : on_dead_of(reactor, on_dead);
     }
     return rc == WEIR_EINVAL ? rc : WEIR_OK;
 }

@@ -130,11 +130,26 @@ typedef void (*weir__ended_fn)(const char *topic, void *self, void *owner,
 void weir__reactor_on_ended(struct weir__reactor *reactor, weir__ended_fn fn,
                             void *arg);
 
+/* Where dead jobs of the topic go (or "") when the plans made are committed;
+ * NULL: none is about it. */
+typedef const char *(*weir__planned_fn)(const char *topic, void *arg);
+
 /* Would dead jobs of a topic with this on_dead (or "") go round among the
- * topics that are served here? WEIR_EINVAL with a sentence. */
+ * topics that are served here, or will be? `planned` may be NULL. WEIR_EINVAL
+ * with a sentence. */
 int weir__reactor_check_on_dead(const struct weir__reactor *reactor,
                                 const char *topic, const char *on_dead,
+                                weir__planned_fn planned, void *arg,
                                 struct weir_error *err);
+
+/* The same for the topic of a plan, with the on_dead that it brings. */
+int weir__plan_check_on_dead(const struct weir__plan *plan,
+                             weir__planned_fn planned, void *arg,
+                             struct weir_error *err);
+
+/* Where dead jobs go under the plan: what is stored beats what it brings. Valid
+ * until it is committed or dropped. */
+const char *weir__plan_on_dead(const struct weir__plan *plan);
 
 /* Call `fn` at the end of each turn in which a topic came to have nothing left
  * to do here; takes the place of the one before. */

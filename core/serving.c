@@ -166,6 +166,25 @@ int weir__reactor_plan(struct weir__reactor *reactor,
     return WEIR_OK;
 }
 
+int weir__plan_check_on_dead(const struct weir__plan *plan,
+                             weir__planned_fn planned, void *arg,
+                             struct weir_error *err)
+{
+    return weir__reactor_check_on_dead(plan->lane->reactor, plan->lane->name,
+                                       plan->own->options.on_dead, planned, arg,
+                                       err);
+}
+
+const char *weir__plan_on_dead(const struct weir__plan *plan)
+{
+    const struct weir__options *own = &plan->own->options;
+    const bool is_pinned = (own->pinned >> WEIR__TOPIC_on_dead & 1) != 0;
+
+    return !is_pinned && weir__lane_stores(plan->lane, WEIR__TOPIC_on_dead)
+               ? plan->lane->options->on_dead
+               : own->on_dead;
+}
+
 static void stay(struct weir__lane *lane)
 {
     struct weir__lane **at = &lane->reactor->leaving;

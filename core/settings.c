@@ -100,6 +100,15 @@ static bool keep(struct weir__lane *lane, const struct weir__setting *settings,
     return true;
 }
 
+bool weir__lane_stores(const struct weir__lane *lane,
+                       enum weir__topic_option option)
+{
+    for (size_t i = 0; lane->stored != NULL && i < lane->stored->count; i++)
+        if (weir__topic_option_find(lane->stored->settings[i].name) == option)
+            return true;
+    return false;
+}
+
 /* A later version may know more options than this one, and other values. */
 static void take(const struct weir__lane *lane,
                  const struct weir__setting *setting,
@@ -128,7 +137,7 @@ static void take_on_dead(const struct weir__lane *lane,
     struct weir_error err;
 
     if (weir__reactor_check_on_dead(lane->reactor, lane->name, options->on_dead,
-                                    &err) == WEIR_OK)
+                                    NULL, NULL, &err) == WEIR_OK)
         return;
     weir__log(lane->reactor->options.log, WEIR_LEVEL_WARN,
               "%s: a stored option is ignored: %s", lane->name, err.text);

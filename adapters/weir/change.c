@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/weir/facade.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "core/mem.h"
@@ -19,68 +20,170 @@ static int check_leaving(const struct weir_reactor *reactor, const char *topic,
                            topic);
 }
 
-static int check_once(const struct weir_change *changes, size_t at,
-                      struct weir_error *err)
+struct planned {
+    const struct weir_change *change;
+    struct weir__prepared prepared;
+};
+
+struct plans {
+    struct planned *list; /* as the changes were given */
+    const struct planned **by_topic;
+    size_t count;
+};
+
+static int in_order(const void *one, const void *other)
 {
-    for (size_t i = 0; i < at; i++)
-        if (strcmp(changes[i].topic, changes[at].topic) == 0)
-            return weir__error_set(err, WEIR_EINVAL,
-                                   "topic %s is given twice: change it once",
-                                   changes[at].topic);
-    return WEIR_OK;
+    const struct planned *first = *(const struct planned *const *)one;
+    const struct planned *second = *(const struct planned *const *)other;
+    int order = strcmp(first->change->topic, second->change->topic);
+
+    return order != 0 ? order : (first > second) - (first < second);
 }
 
-static int prepare(struct weir_reactor *reactor,
-                   const struct weir_change *changes, size_t at,
-                   struct weir__prepared *ret_prepared, struct weir_error *err)
+/* NULL: no change is about the topic. */
+static const struct planned *find(const struct plans *plans, const char *topic)
 {
-    const struct weir_change *change = &changes[at];
-    int rc = check_once(changes, at, err);
+    size_t from = 0, to = plans->count;
 
-    if (rc < 0)
-        return rc;
+    while (from < to) {
+        size_t at = from + (to - from) / 2;
+        int order = strcmp(plans->by_topic[at]->change->topic, topic);
+
+        if (order == 0)
+            return plans->by_topic[at];
+        if (order < 0)
+            from = at + 1;
+        else
+            to = at;
+    }
+    return NULL;
+}
+
+/* *ret_at is the first change of a topic that one before is about. */
+static int check_once(const struct plans *plans, size_t *ret_at,
+                      struct weir_error *err)
+{
+    const struct planned *wrong = NULL;
+
+    for (size_t i = 1; i < plans->count; i++) {
+        const struct planned *one = plans->by_topic[i - 1];
+        const struct planned *next = plans->by_topic[i];
+
+        if (strcmp(one->change->topic, next->change->topic) == 0 &&
+            (wrong == NULL || next < wrong))
+            wrong = next;
+    }
+    if (wrong == NULL)
+        return WEIR_OK;
+    *ret_at = (size_t)(wrong - plans->list);
+    return weir__error_set(err, WEIR_EINVAL,
+                           "topic %s is given twice: change it once",
+                           wrong->change->topic);
+}
+
+static int prepare(struct weir_reactor *reactor, struct planned *planned,
+                   struct weir_error *err)
+{
+    const struct weir_change *change = planned->change;
+
     if (change->options == NULL)
         return check_leaving(reactor, change->topic, err);
     return weir__facade_prepare(reactor, change->topic, change->options, true,
-                                ret_prepared, err);
+                                &planned->prepared, err);
 }
 
-static void commit(struct weir_reactor *reactor,
-                   const struct weir_change *change,
-                   const struct weir__prepared *prepared)
+/* weir__planned_fn */
+static const char *on_dead_of(const char *topic, void *arg)
 {
-    if (change->options == NULL)
-        weir__reactor_unserve(reactor->core, weir__slice_str(change->topic));
+    const struct planned *planned = find(arg, topic);
+
+    if (planned == NULL)
+        return NULL;
+    return planned->prepared.plan == NULL
+               ? ""
+               : weir__plan_on_dead(planned->prepared.plan);
+}
+
+static int check_on_dead(struct plans *plans, const struct planned *planned,
+                         struct weir_error *err)
+{
+    const struct weir__plan *plan = planned->prepared.plan;
+
+    return plan == NULL
+               ? WEIR_OK
+               : weir__plan_check_on_dead(plan, on_dead_of, plans, err);
+}
+
+static int prepare_all(struct weir_reactor *reactor, struct plans *plans,
+                       size_t *ret_at, struct weir_error *err)
+{
+    int rc = check_once(plans, ret_at, err);
+
+    for (size_t i = 0; rc == WEIR_OK && i < plans->count; i++) {
+        *ret_at = i;
+        rc = prepare(reactor, &plans->list[i], err);
+    }
+    for (size_t i = 0; rc == WEIR_OK && i < plans->count; i++) {
+        *ret_at = i;
+        rc = check_on_dead(plans, &plans->list[i], err);
+    }
+    return rc;
+}
+
+static void commit(struct weir_reactor *reactor, const struct planned *planned)
+{
+    if (planned->change->options == NULL)
+        weir__reactor_unserve(reactor->core,
+                              weir__slice_str(planned->change->topic));
     else
-        weir__facade_commit(reactor, prepared);
+        weir__facade_commit(reactor, &planned->prepared);
+}
+
+static int plans_init(struct plans *plans, const struct weir_change *changes,
+                      size_t count)
+{
+    plans->list = weir__mem_new((count + 1) * sizeof(*plans->list));
+    plans->by_topic = weir__mem_new((count + 1) * sizeof(*plans->by_topic));
+    if (plans->list == NULL || plans->by_topic == NULL)
+        return WEIR_ENOMEM;
+    plans->count = count;
+    for (size_t i = 0; i < count; i++) {
+        plans->list[i].change = &changes[i];
+        plans->by_topic[i] = &plans->list[i];
+    }
+    qsort(plans->by_topic, count, sizeof(*plans->by_topic), in_order);
+    return WEIR_OK;
+}
+
+static void plans_fini(struct plans *plans)
+{
+    weir__mem_free(plans->list);
+    weir__mem_free(plans->by_topic);
 }
 
 int weir_reactor_change(struct weir_reactor *reactor,
                         const struct weir_change *changes, size_t count,
                         size_t *ret_at, struct weir_error *err)
 {
-    struct weir__prepared *prepared;
-    int rc = WEIR_OK;
-    size_t done = 0;
+    struct plans plans = {0};
+    int rc;
 
     *ret_at = count;
     if (reactor->is_freed)
         return weir__error_code(err, WEIR_ECANCELED);
-    prepared = weir__mem_new((count + 1) * sizeof(*prepared));
-    if (prepared == NULL)
+    if (plans_init(&plans, changes, count) < 0) {
+        plans_fini(&plans);
         return weir__error_code(err, WEIR_ENOMEM);
-    while (rc == WEIR_OK && done < count) {
-        rc = prepare(reactor, changes, done, &prepared[done], err);
-        done += rc == WEIR_OK;
     }
-    for (size_t i = 0; i < done; i++)
+    rc = prepare_all(reactor, &plans, ret_at, err);
+    for (size_t i = 0; i < count; i++)
         if (rc == WEIR_OK)
-            commit(reactor, &changes[i], &prepared[i]);
+            commit(reactor, &plans.list[i]);
         else
-            weir__facade_cancel(reactor, &prepared[i]);
-    if (rc < 0)
-        *ret_at = done;
-    weir__mem_free(prepared);
+            weir__facade_cancel(reactor, &plans.list[i].prepared);
+    if (rc == WEIR_OK)
+        *ret_at = count;
+    plans_fini(&plans);
     return rc;
 }
 

@@ -111,8 +111,8 @@ struct weir__prepared {
     struct weir__bound_plugin *bound; /* NULL: a function, or what there is */
 };
 
-/* All of weir_reactor_serve that can fail. `may_keep`: without a handler the
- * one that serves the topic stays. */
+/* All of weir_reactor_serve that can fail, but where dead jobs go. `may_keep`:
+ * without a handler the one that serves the topic stays. */
 int weir__facade_prepare(struct weir_reactor *reactor, const char *topic,
                          const struct weir_topic_options *options,
                          bool may_keep, struct weir__prepared *ret_prepared,

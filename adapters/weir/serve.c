@@ -142,8 +142,8 @@ static int check_stays(const struct weir_reactor *reactor, const char *topic,
                            topic, was);
 }
 
-/* Open the topic; do the options fit its kind and its neighbours? Where a kind
- * has no ladder every retry is as good as the first. */
+/* Open the topic; do the options fit its kind? Where a kind has no ladder every
+ * retry is as good as the first. */
 static int place_lane(struct weir_reactor *reactor, const char *topic,
                       struct weir__lane_options *lane, struct weir_error *err)
 {
@@ -160,10 +160,7 @@ static int place_lane(struct weir_reactor *reactor, const char *topic,
     if (weir__topic_option_fits(WEIR__TOPIC_retry, kind, NULL) < 0)
         (void)weir__ladder_parse(weir__slice_str("1s ..."), &options->retry,
                                  NULL); /* it is one */
-    rc = weir__options_fit(options, kind, err);
-    return rc < 0 ? rc
-                  : weir__reactor_check_on_dead(reactor->core, topic,
-                                                options->on_dead, err);
+    return weir__options_fit(options, kind, err);
 }
 
 static int bind_plugin(struct weir_reactor *reactor,
@@ -267,7 +264,12 @@ int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
         return weir__error_set(err, WEIR_EEXISTS, "topic %s is served already",
                                topic);
     rc = weir__facade_prepare(reactor, topic, options, false, &prepared, err);
+    if (rc < 0)
+        return rc;
+    rc = weir__plan_check_on_dead(prepared.plan, NULL, NULL, err);
     if (rc == WEIR_OK)
         weir__facade_commit(reactor, &prepared);
+    else
+        weir__facade_cancel(reactor, &prepared);
     return rc;
 }

@@ -216,6 +216,56 @@ TEST(changes_that_make_no_sense_are_refused)
     AWAIT(first.runs == 1);
 }
 
+static struct weir_topic_options with_on_dead(const char *on_dead)
+{
+    return (struct weir_topic_options){
+        .run = run, .self = &first, .options = {on_dead}};
+}
+
+static int change_both(const struct weir_topic_options *a,
+                       const struct weir_topic_options *b,
+                       struct weir_error *err)
+{
+    const struct weir_change both[] = {{"a", a}, {"b", b}};
+    size_t at;
+    int rc = weir_reactor_change(weir, both, 2, &at, err);
+
+    EXPECT_INT(rc == WEIR_OK ? 2 : 0, at);
+    return rc;
+}
+
+/* What is served before does not count, what is served then does. */
+TEST(where_dead_jobs_go_turns_round_in_one_change)
+{
+    struct weir_topic_options to_a = with_on_dead("on_dead=a");
+    struct weir_topic_options to_b = with_on_dead("on_dead=b");
+    struct weir_topic_options none = {0};
+
+    open_weir();
+    serve("b", &first);
+    EXPECT_INT(WEIR_OK, weir_reactor_serve(weir, "a", &to_b, NULL));
+    EXPECT_INT(WEIR_OK, change_both(&none, &to_a, NULL));
+    EXPECT_INT(WEIR_OK, change_both(&to_b, &none, NULL));
+    EXPECT_INT(WEIR_OK, change_both(NULL, &to_a, NULL));
+    EXPECT_INT(WEIR_EINVAL, change("a", &to_b, NULL));
+}
+
+TEST(one_change_lets_no_dead_jobs_go_round)
+{
+    struct weir_topic_options to_a = with_on_dead("on_dead=a");
+    struct weir_topic_options to_b = with_on_dead("on_dead=b");
+    struct weir_error err = {0};
+
+    open_weir();
+    EXPECT_INT(WEIR_EINVAL, change_both(&to_b, &to_a, &err));
+    EXPECT_STR("on_dead: dead jobs would go round for ever, a -> b -> a: write "
+               "none in one of these topics",
+               err.text);
+    EXPECT_INT(WEIR_OK, change("a", &to_b, NULL)); /* nothing came of it */
+    EXPECT_INT(WEIR_EINVAL, change("b", &to_a, NULL));
+    EXPECT_INT(WEIR_EINVAL, weir_reactor_serve(weir, "b", &to_a, NULL));
+}
+
 /* Of a worker that left a topic nobody is woken, and nothing is handed over
  * for good. */
 TEST(a_topic_that_was_left_is_for_other_workers)
