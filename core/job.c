@@ -247,27 +247,26 @@ static struct weir_slice job_header(const struct weir_job *job,
     return found == NULL ? (struct weir_slice){0} : found->value;
 }
 
-/* A trace goes on in the jobs that a job of it adds, unless they say in which
- * one they are. Returns how many there are then. */
+/* A trace goes on in the jobs that a job of it adds, unless these say anything
+ * of one: a state belongs to its parent. Returns how many there are then. */
 static size_t pass_trace(const struct weir_job *job,
                          struct weir_header headers[WEIR_MAX_HEADERS],
                          size_t count)
 {
-    static const char *const names[] = {"traceparent", "tracestate"};
+    const struct weir_slice parent = weir__slice_str("traceparent");
+    const struct weir_slice state = weir__slice_str("tracestate");
     struct weir_header own[WEIR_MAX_HEADERS];
     size_t own_count = job_headers(job, own, WEIR_MAX_HEADERS);
-    const struct weir_header *found;
+    const struct weir_header *found = weir__header_find(own, own_count, parent);
 
-    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-        struct weir_slice name = weir__slice_str(names[i]);
-
-        if (weir__header_find(headers, count, name) != NULL)
-            return count;
-        found = weir__header_find(own, own_count, name);
-        if (found == NULL || count == WEIR_MAX_HEADERS)
-            return count;
+    if (found == NULL || count == WEIR_MAX_HEADERS ||
+        weir__header_find(headers, count, parent) != NULL ||
+        weir__header_find(headers, count, state) != NULL)
+        return count;
+    headers[count++] = *found;
+    found = weir__header_find(own, own_count, state);
+    if (found != NULL && count < WEIR_MAX_HEADERS)
         headers[count++] = *found;
-    }
     return count;
 }
 

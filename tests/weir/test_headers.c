@@ -71,6 +71,7 @@ static bool is_id(const struct weir_job *job, const char *id)
 static enum weir_verdict pass_on(void *self, struct weir_job *job)
 {
     const struct weir_header own[] = {HEADER("TRACEPARENT", "00-2")};
+    const struct weir_header state[] = {HEADER("Tracestate", "y=2")};
     const struct weir_header plain[] = {HEADER("a", "1")};
     struct weir_slice parent = weir_job_header(job, "traceparent");
 
@@ -90,6 +91,10 @@ static enum weir_verdict pass_on(void *self, struct weir_job *job)
     EXPECT_INT(WEIR_OK,
                weir_job_follow(job, &(struct weir_follow){.id = "own",
                                                           .headers = own,
+                                                          .header_count = 1}));
+    EXPECT_INT(WEIR_OK,
+               weir_job_follow(job, &(struct weir_follow){.id = "state",
+                                                          .headers = state,
                                                           .header_count = 1}));
     EXPECT_INT(WEIR_EINVAL,
                weir_job_follow(job, &(struct weir_follow){.headers = trace,
@@ -123,11 +128,12 @@ static void expect_line(const char *line)
 
 static void expect_passed_on(void)
 {
-    AWAIT(runs_now() == 4);
+    AWAIT(runs_now() == 5);
     expect_line("first: user=a b Traceparent=00-1 tracestate=x=1\n");
     expect_line("same: Traceparent=00-1 tracestate=x=1\n");
     expect_line("plain: a=1 Traceparent=00-1 tracestate=x=1\n");
     expect_line("own: TRACEPARENT=00-2\n");
+    expect_line("state: Tracestate=y=2\n"); /* of no trace of ours */
     for (int i = 1; i < runs; i++)
         EXPECT_TRUE(added_ms[i] >= added_ms[0] && added_ms[0] > 0);
 }

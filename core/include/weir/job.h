@@ -98,7 +98,7 @@ struct weir_follow {
     const char *retry;      /* ladder of this job */
     int64_t ttl_ms;
     const char *url;
-    /* Where none of them is "traceparent" it and "tracestate" are those of the
+    /* Where none of them is "traceparent" or "tracestate" both are those of the
      * job that the handler has, as far as there is room. */
     const struct weir_header *headers;
     size_t header_count;
