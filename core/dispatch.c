@@ -192,31 +192,6 @@ void weir__run_log_holding(const struct weir__run *run,
                     fields[0].text, (long long)(fields[1].number / 1000));
 }
 
-/* The store settled it under its token while the handler held the loop. */
-void weir__run_taken(struct weir__run *run)
-{
-    const struct weir_log_field timeout = {"timeout_ms", NULL,
-                                           run->lane->options->timeout};
-    const struct weir_log_line about = {
-        .level = WEIR_LEVEL_WARN,
-        .topic = run->lane->name,
-        .id = run->id,
-        .event = "timeout",
-        .fields = &timeout,
-        .field_count = 1,
-    };
-
-    weir__log_about(
-        run->lane->reactor->options.log, &about,
-        "it ran longer than its timeout of %lld ms and was settled as timed "
-        "out; its verdict is ignored",
-        (long long)timeout.number);
-    run->lane->reactor->totals.timed_out++;
-    weir__run_drop_ticket(run);
-    run->outcome = WEIR__OUTCOME_TAKEN;
-    weir__lane_settle(run->lane, run);
-}
-
 /* A handler of `count` runs, the first of which is `run`, held the loop. */
 void weir__lane_took(struct weir__lane *lane, const struct weir__run *run,
                      size_t count, bool is_pending)
@@ -428,6 +403,39 @@ void weir__lane_settle(struct weir__lane *lane, struct weir__run *run)
     weir__handler_release(run);
     WEIR__PROBE4(settle, lane->name, run->id.ptr, run->id.len, run->outcome);
     lane->store->ops->settle(lane->topic, run);
+}
+
+/* The store settled it under its token while the handler held the loop, and
+ * decided what becomes of it as it is decided here. */
+void weir__run_taken(struct weir__run *run)
+{
+    const struct weir_log_field timeout = {"timeout_ms", NULL,
+                                           run->lane->options->timeout};
+    const struct weir_log_line about = {
+        .level = WEIR_LEVEL_WARN,
+        .topic = run->lane->name,
+        .id = run->id,
+        .event = "late",
+        .fields = &timeout,
+        .field_count = 1,
+    };
+    struct weir_totals *totals = &run->lane->reactor->totals;
+    char why[] = WEIR__TIMEOUT_TEXT;
+    struct weir__run settled;
+
+    weir__log_about(
+        run->lane->reactor->options.log, &about,
+        "it ran longer than its timeout of %lld ms and was settled as timed "
+        "out; its verdict is ignored",
+        (long long)timeout.number);
+    weir__run_overdue(run, &settled);
+    settled.reason = why;
+    totals->timed_out++;
+    count(totals, &settled);
+    weir__lane_log_outcome(run->lane, &settled);
+    weir__run_drop_ticket(run);
+    run->outcome = WEIR__OUTCOME_TAKEN;
+    weir__lane_settle(run->lane, run);
 }
 
 static void flush(struct weir__lane *lane, const struct weir__handler *handler)
