@@ -226,6 +226,7 @@ void weir__plan_commit(struct weir__plan *plan)
     lane->own = plan->own;
     if (plan->handler != NULL)
         replace(lane, plan->handler);
+    lane->is_refused = false; /* it may be of another kind by now */
     weir__lane_apply(lane);
     if (!is_served)
         listen(lane);

@@ -393,6 +393,22 @@ TEST(what_is_stored_beats_options_that_change)
     EXPECT_INT(9, served->options->concurrency);
 }
 
+/* It is asked again once it may be another one. */
+TEST(a_topic_of_another_kind_is_claimed_again_when_it_changes)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    open_first();
+    mem_store_fail_claim(store, WEIR_EKIND);
+    pass(60000);
+    add_many(1);
+    (void)settle_down();
+    EXPECT_INT(0, runs);
+    change(&lane);
+    (void)settle_down();
+    EXPECT_INT(1, runs);
+}
+
 TEST(a_shorter_timeout_concerns_what_is_pending)
 {
     struct weir__lane_options lane = lane_options("1s");
