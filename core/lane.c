@@ -174,11 +174,12 @@ static void arm_renewal(struct weir__lane *lane)
     weir__lane_arm(&lane->renew_at, lane->reactor->now_ns + ns);
 }
 
-/* The lease became shorter: do not wait for what was planned. */
+/* What is held was claimed under another lease: the next turn, before it runs
+ * anything, says which one holds. */
 void weir__lane_renew_soon(struct weir__lane *lane)
 {
     if (weir__heap_has(&lane->renew_at.node))
-        arm_renewal(lane);
+        weir__lane_arm(&lane->renew_at, lane->reactor->now_ns);
 }
 
 /* `ns`, unless there are so many lanes that this would be too often. */

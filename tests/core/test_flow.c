@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/lane.h"
 #include "core/text.h"
 #include "tests/core/reactor_fixture.h"
 
@@ -213,6 +214,34 @@ TEST(a_renewal_leaves_before_the_handlers_of_its_turn)
     (void)turn();
     EXPECT_INT(2, runs);
     EXPECT_INT(1, seen_renewals);
+}
+
+static enum weir_verdict pend(struct weir_job *job)
+{
+    (void)weir_job_handle(job);
+    return WEIR_PENDING;
+}
+
+/* A worker learns of a stored lease from the answer to its first claim. */
+TEST(a_stored_lease_holds_from_the_first_run_on)
+{
+    struct weir__setting stored = {weir__slice_str("lease"),
+                                   weir__slice_str("500ms")};
+
+    open_with_ladder("1s");
+    behaviour = pend;
+    add_many(1);
+    (void)turn();
+    while (mem_store_answer(store) > 0)
+        continue;
+    EXPECT_INT(0, runs);
+    weir__lane_events().options(
+        (void *)(uintptr_t)weir__lane_find(reactor, weir__slice_str("orders")),
+        &stored, 1);
+    (void)turn();
+    EXPECT_INT(1, runs);
+    EXPECT_INT(mem_store_now_ms(store) + 500,
+               mem_store_job(store, "j0")->lease_ms);
 }
 
 TEST(what_was_held_beyond_its_lease_does_not_start)
