@@ -7,10 +7,14 @@
 #include "core/mem.h"
 #include "core/text.h"
 
+#include <ev.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { BATCH = 1000, BATCH_BYTES = 8 * 1024 * 1024 };
+
+/* For all batches; the reader may have gone long ago. */
+static const double LIMIT_S = 120.0;
 
 struct scan {
     struct weir__web *web;
@@ -24,6 +28,7 @@ struct scan {
     size_t looked_at; /* in all, with those that the precondition left out */
     size_t read;      /* in this batch, likewise */
     uint64_t failed;
+    double began_s;
     bool is_full; /* the batch is; what follows comes with the next one */
     bool is_short_of_memory;
 };
@@ -55,6 +60,7 @@ static void forget_batch(struct scan *scan)
 
 static void end(struct scan *scan, int code, const char *text, const char *next)
 {
+    weir__sieves_release(&scan->web->sieves);
     scan->options.end(code, text, next, scan->failed, scan->options.arg);
     forget_batch(scan);
     weir__buf_fini(&scan->lines);
@@ -73,6 +79,10 @@ static void go_on(struct scan *scan)
 
     if (is_last || scan->looked_at >= scan->options.most) {
         end(scan, WEIR_OK, NULL, is_last ? "" : scan->after);
+        return;
+    }
+    if (ev_now(scan->web->loop) - scan->began_s > LIMIT_S) {
+        end(scan, WEIR_EINVAL, "where: the program did not end in time", "");
         return;
     }
     forget_batch(scan);
@@ -170,10 +180,7 @@ static void on_job(int code, const struct weir_job_info *job, void *arg)
                                  &scan->lines, scan->count, on_taken, scan);
     if (code != WEIR_OK)
         end(scan, code,
-            code == WEIR_EINVAL  ? "after is no place in this list"
-            : code == WEIR_EFULL ? "other filters are at work, try again"
-                                 : NULL,
-            "");
+            code == WEIR_EINVAL ? "after is no place in this list" : NULL, "");
 }
 
 static int read_batch(struct scan *scan)
@@ -192,20 +199,29 @@ int weir__scan(struct weir__web *web, const struct weir__scan_options *options)
 {
     const char *after = options->after != NULL ? options->after : "";
     const size_t len = strlen(options->program) + 1;
-    struct scan *scan = weir__mem_new(sizeof(*scan));
-    char *program = weir__mem_new(len);
+    struct scan *scan;
+    char *program;
     int rc = WEIR_ENOMEM;
 
+    if (!weir__sieves_hold(&web->sieves)) {
+        options->end(WEIR_EFULL, "other filters are at work, try again", "", 0,
+                     options->arg);
+        return WEIR_OK;
+    }
+    scan = weir__mem_new(sizeof(*scan));
+    program = weir__mem_new(len);
     if (scan != NULL && program != NULL) {
         scan->web = web;
         scan->options = *options;
         scan->program = program;
+        scan->began_s = ev_now(web->loop);
         memcpy(program, options->program, len);
         copy(scan->topic, sizeof(scan->topic), weir__slice_str(options->topic));
         copy(scan->after, sizeof(scan->after), weir__slice_str(after));
         rc = read_batch(scan);
     }
     if (rc != WEIR_OK) {
+        weir__sieves_release(&web->sieves);
         weir__mem_free(program);
         weir__mem_free(scan);
     }

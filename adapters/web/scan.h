@@ -34,7 +34,9 @@ struct weir__scan_options {
     void *arg;
 };
 
-/* WEIR_ENOMEM, or what the first request came to: then nothing is called. */
+/* It may take 120 s. Where so many are at work already `end` is called from
+ * inside with WEIR_EFULL. WEIR_ENOMEM, or what the first request came to:
+ * then nothing is called. */
 int weir__scan(struct weir__web *web, const struct weir__scan_options *options);
 
 /* A job as a list has it: without its body, but with body_bytes. NULL: no

@@ -178,12 +178,29 @@ static void on_readable(struct ev_loop *loop, struct ev_io *io, int events)
 
 /* --- its beginning -------------------------------------------------------- */
 
+bool weir__sieves_hold(struct weir__sieves *sieves)
+{
+    if (sieves->held == WEIR__SIEVES_MAX)
+        return false;
+    sieves->held++;
+    return true;
+}
+
+void weir__sieves_release(struct weir__sieves *sieves)
+{
+    WEIR_ASSERT(sieves->held > 0);
+    sieves->held--;
+}
+
+/* There is one for each holder. */
 static struct weir__sieve **free_place(struct weir__sieves *sieves)
 {
-    for (size_t i = 0; i < WEIR__SIEVES_MAX; i++)
-        if (sieves->running[i] == NULL)
-            return &sieves->running[i];
-    return NULL;
+    size_t i = 0;
+
+    while (i < WEIR__SIEVES_MAX - 1 && sieves->running[i] != NULL)
+        i++;
+    WEIR_ASSERT(sieves->held > 0 && sieves->running[i] == NULL);
+    return &sieves->running[i];
 }
 
 static void watch(struct weir__sieve *sieve, int fd)
@@ -205,8 +222,6 @@ int weir__sieve_start(struct weir__sieves *sieves, const char *program,
     int ends[2];
 
     WEIR_ASSERT(sieves->loop != NULL && !lines->failed);
-    if (place == NULL)
-        return WEIR_EFULL;
     sieve = weir__mem_new(sizeof(*sieve));
     if (sieve == NULL)
         return WEIR_ENOMEM;

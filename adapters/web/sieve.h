@@ -23,12 +23,19 @@ typedef void (*weir__sieve_fn)(int code, const char *taken, const char *text,
 /* Those that run; zeroed: none. */
 struct weir__sieves {
     struct ev_loop *loop;
+    size_t held; /* places */
     struct weir__sieve *running[WEIR__SIEVES_MAX];
 };
 
-/* Have `program` look at `count` jobs; `lines` has their JSON, each with a NUL
- * behind it. Both are borrowed for the call. `fn` runs later. WEIR_EFULL: so
- * many run already; WEIR_ENOMEM; WEIR_ESYSTEM: no process could be made. */
+/* Whoever has jobs looked at holds a place from the first to the last of them,
+ * so that nobody is refused in the middle. False: all are held. */
+bool weir__sieves_hold(struct weir__sieves *sieves);
+void weir__sieves_release(struct weir__sieves *sieves);
+
+/* With a place that is held and where none of the holder's runs: have `program`
+ * look at `count` jobs; `lines` has their JSON, each with a NUL
+ * behind it. Both are borrowed for the call. `fn` runs later. WEIR_ENOMEM;
+ * WEIR_ESYSTEM: no process could be made. */
 int weir__sieve_start(struct weir__sieves *sieves, const char *program,
                       const struct weir__buf *lines, size_t count,
                       weir__sieve_fn fn, void *arg);

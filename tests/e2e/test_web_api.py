@@ -4,6 +4,7 @@ what it does to them, and what it refuses."""
 
 import json
 import os
+import threading
 import time
 import urllib.parse
 
@@ -336,6 +337,37 @@ def a_filter_does_not_hold_up_other_readers(place):
     expect([b"400"] * 4 + [b"503"] * 2, sorted(codes))
     for one in waiting:
         one.close()
+
+
+@test
+def a_filter_that_was_begun_is_not_cut_off_by_others(place):
+    place.add_lines("long", 5000, '{"id":"j%d","delay":"1h"}')
+    place.add("short", "one", "--delay", "1h")
+    web = Web(place, token=TOKEN)
+    wait_for(web, "long", scheduled=5000)
+    wait_for(web, "short", scheduled=1)
+    ended, codes = threading.Event(), []
+
+    def compete():
+        while not ended.is_set():
+            codes.append(web.get("/api/topics/short/jobs?where=last(range(300000))",
+                                 Authorization="Bearer " + TOKEN).code)
+    others = [threading.Thread(target=compete) for _ in range(6)]
+    with web.connect() as peer:
+        peer.sendall(("GET /api/topics/long/jobs?where=last(range(500))<0 "
+                      "HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer %s"
+                      "\r\nConnection: close\r\n\r\n" % TOKEN).encode())
+        expect(200, web.get("/healthz").code)  # it was read by then
+        for other in others:
+            other.start()
+        answer = b"".join(iter(lambda: peer.recv(65536), b""))
+    ended.set()
+    for other in others:
+        other.join()
+    expect_in(b"HTTP/1.1 200 ", answer)
+    expect_in(b'"jobs":[]', answer)
+    expect_in(200, codes)
+    act(web, "/api/topics/short/dead/count", where="true")
 
 
 @test
