@@ -254,12 +254,24 @@ static void on_listed(int code, const struct weir_job_info *job, void *arg)
     weir__mem_free(listing);
 }
 
+enum { PASSED_DIGITS = 9 }; /* nobody turns so many pages as to need more */
+
+/* The number that show_listed wrote. */
+static bool read_passed(const char *text, size_t *ret_passed)
+{
+    size_t len = strlen(text);
+
+    if (len == 0 || len > PASSED_DIGITS || strspn(text, "0123456789") != len)
+        return false;
+    *ret_passed = strtoul(text, NULL, 10);
+    return *ret_passed > 0;
+}
+
 /* Whose state it is, and what of it is the store's. */
 static bool read_after(struct listing *listing, const char *after)
 {
     size_t len = strlen(after);
     int state = after[0] - '0';
-    char *end;
 
     if (state < WEIR_JOB_SCHEDULED || state > WEIR_JOB_DEAD ||
         len > WEIR_MAX_PLACE ||
@@ -270,8 +282,7 @@ static bool read_after(struct listing *listing, const char *after)
         memcpy(listing->after, after, len + 1);
         return true;
     }
-    listing->passed = strtoul(after + 2, &end, 10);
-    return listing->passed > 0 && *end == '\0' && after[2] != '-';
+    return read_passed(after + 2, &listing->passed);
 }
 
 int weir_reactor_list_from(struct weir_reactor *reactor, const char *topic,
