@@ -5,6 +5,7 @@ import base64
 import json
 import os
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -13,6 +14,7 @@ from e2e import PATIENCE, eventually, expect_true
 from redis_server import free_port
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
+GUARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "guard.py")
 KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "Right": "\ue014"}
 
 
@@ -25,11 +27,11 @@ class Browser:
 
     def __init__(self, place, width=1280, height=900, scheme="light"):
         self.port = free_port()
-        self.driver = subprocess.Popen(
-            ["chromedriver", "--port=%d" % self.port,
-             "--log-path=" + place.path("driver.log")],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            start_new_session=True)
+        self.guard = subprocess.Popen(
+            [sys.executable, "-B", GUARD, "chromedriver",
+             "--port=%d" % self.port, "--log-path=" + place.path("driver.log")],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True)
         self.session = None
         eventually(self.is_ready, "the driver answers")
         flags = ["--headless=new", "--no-sandbox", "--disable-gpu",
@@ -195,8 +197,8 @@ class Browser:
                 self.ask("DELETE", "/session/" + self.session)
         except (OSError, AssertionError):
             pass
-        self.driver.kill()
-        self.driver.wait()
+        self.guard.stdin.close()
+        self.guard.wait()
 
 
 def browse(*args, **options):

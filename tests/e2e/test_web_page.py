@@ -6,6 +6,8 @@ README among them; WEIR_PICTURE_POINTS=N waits for N points of the plots."""
 import contextlib
 import json
 import os
+import subprocess
+import sys
 import time
 
 from browser import browse
@@ -34,6 +36,44 @@ def page(place, *flags, path="", **options):
         browser.web = web
         yield browser
         expect([], browser.complaints("status of 401"))
+
+
+OPEN = """import sys, time
+import browser
+class Here:
+    def path(self, name):
+        return sys.argv[1] + "/" + name
+kept = browser.Browser(Here())
+print("open", flush=True)
+time.sleep(600)
+"""
+
+
+def processes_with(word):
+    """Ids of those that have it in their command line."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            with open("/proc/%s/cmdline" % pid, "rb") as file:
+                if word.encode() in file.read():
+                    found.append(int(pid))
+    return found
+
+
+@test
+def a_test_that_is_killed_leaves_no_browser(place):
+    held = subprocess.Popen([sys.executable, "-B", "-c", OPEN, place.dir],
+                            cwd=os.path.dirname(os.path.abspath(__file__)),
+                            stdout=subprocess.PIPE)
+    try:
+        expect(b"open\n", held.stdout.readline())
+        expect_true(len(processes_with(place.path("profile"))) > 1,
+                    "a browser runs, with helpers of its own")
+    finally:
+        held.kill()
+        held.wait()
+        held.stdout.close()
+    eventually(lambda: not processes_with(place.dir), "nothing of it is left")
 
 
 def go(browser, path):
