@@ -105,8 +105,10 @@ int weir__facade_put(const struct weir_reactor *reactor,
                      const struct weir_old_job *old, weir_added_fn fn,
                      void *arg);
 
-/* What serves a topic from the commit on. */
+/* What serves a topic from the commit on. Zeroed there is nothing to cancel. */
 struct weir__prepared {
+    const char *topic; /* borrowed */
+    const char *was;   /* its kind until then; NULL: nothing is prepared */
     struct weir__plan *plan;
     struct weir__bound_plugin *bound; /* NULL: a function, or what there is */
 };

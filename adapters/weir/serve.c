@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -145,7 +146,8 @@ static int check_stays(const struct weir_reactor *reactor, const char *topic,
 /* Open the topic; do the options fit its kind? Where a kind has no ladder every
  * retry is as good as the first. */
 static int place_lane(struct weir_reactor *reactor, const char *topic,
-                      struct weir__lane_options *lane, struct weir_error *err)
+                      struct weir__lane_options *lane, const char **ret_was,
+                      struct weir_error *err)
 {
     struct weir__options *options = &lane->options;
     const char *kind = options->kind[0] == '\0' ? NULL : options->kind;
@@ -153,7 +155,11 @@ static int place_lane(struct weir_reactor *reactor, const char *topic,
     int rc = check_stays(reactor, topic, kind, err);
 
     if (rc == WEIR_OK)
+        rc = weir__facade_open(reactor, topic, NULL, &handle, err);
+    if (rc == WEIR_OK) {
+        *ret_was = reactor->store->ops->kind_name(handle);
         rc = weir__facade_open(reactor, topic, kind, &handle, err);
+    }
     if (rc < 0)
         return rc;
     kind = reactor->store->ops->kind_name(handle);
@@ -161,6 +167,22 @@ static int place_lane(struct weir_reactor *reactor, const char *topic,
         (void)weir__ladder_parse(weir__slice_str("1s ..."), &options->retry,
                                  NULL); /* it is one */
     return weir__options_fit(options, kind, err);
+}
+
+/* A topic is of the kind that it is opened with last; nothing is allocated for
+ * one that it was of. `was` may be NULL. */
+static void open_as_before(const struct weir_reactor *reactor,
+                           const char *topic, const char *was)
+{
+    const struct weir__store_topic_options options = {
+        .name = weir__slice_str(topic),
+        .kind = was,
+    };
+    struct weir__store_topic *handle;
+
+    if (was != NULL &&
+        reactor->store->ops->topic_open(reactor->store, &options, &handle) < 0)
+        WEIR_UNREACHABLE("an open topic could not be opened");
 }
 
 static int bind_plugin(struct weir_reactor *reactor,
@@ -211,22 +233,28 @@ int weir__facade_prepare(struct weir_reactor *reactor, const char *topic,
                          struct weir_error *err)
 {
     struct weir__lane_options lane;
+    const char *was = NULL;
     int rc;
 
     rc = weir__facade_lane(topic, options, &lane, err);
     if (rc == WEIR_OK)
         rc = check_handler(topic, options, may_keep, err);
     if (rc == WEIR_OK)
-        rc = place_lane(reactor, topic, &lane, err);
+        rc = place_lane(reactor, topic, &lane, &was, err);
     if (rc == WEIR_OK && (options->plugin != NULL || options->table != NULL))
         rc = bind_plugin(reactor, options, topic, &lane, err);
-    if (rc < 0)
+    if (rc < 0) {
+        open_as_before(reactor, topic, was);
         return rc;
+    }
+    ret_prepared->topic = topic;
+    ret_prepared->was = was;
+    ret_prepared->bound = lane.owner;
     rc = plan(reactor, topic, &lane, &ret_prepared->plan, err);
-    if (rc < 0 && lane.owner != NULL)
-        weir__facade_close_plugin(reactor, lane.owner);
-    else
-        ret_prepared->bound = lane.owner;
+    if (rc < 0) {
+        weir__facade_cancel(reactor, ret_prepared);
+        *ret_prepared = (struct weir__prepared){0};
+    }
     return rc;
 }
 
@@ -244,6 +272,7 @@ void weir__facade_cancel(struct weir_reactor *reactor,
                          const struct weir__prepared *prepared)
 {
     weir__plan_drop(prepared->plan);
+    open_as_before(reactor, prepared->topic, prepared->was);
     if (prepared->bound != NULL)
         weir__facade_close_plugin(reactor, prepared->bound);
 }
@@ -252,7 +281,7 @@ int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
                        const struct weir_topic_options *options,
                        struct weir_error *err)
 {
-    struct weir__prepared prepared;
+    struct weir__prepared prepared = {0};
     int rc;
 
     if (reactor->is_freed)

@@ -191,6 +191,32 @@ TEST(one_wrong_change_of_several_changes_nothing)
     EXPECT_INT(0, ended);
 }
 
+TEST(a_change_that_is_refused_declares_no_kind)
+{
+    struct weir_topic_options bounded = {.table = &refusing,
+                                         .options = {"kind=bounded"}};
+    struct weir_topic_options good = {
+        .run = run, .self = &first, .options = {"kind=delay"}};
+    const struct weir_change changes[] = {{"new", &bounded}, {"old", NULL}};
+    struct weir_error err = {0};
+    size_t at;
+
+    open_weir();
+    EXPECT_INT(WEIR_EINVAL, change("new", &bounded, &err));
+    EXPECT_CONTAINS("not today", err.text);
+    EXPECT_INT(WEIR_OK, change("new", &good, NULL));
+    EXPECT_INT(WEIR_OK, change("new", NULL, NULL));
+    AWAIT(ended == 1);
+    bounded = good;
+    bounded.options[0] = "kind=bounded";
+    EXPECT_INT(WEIR_ENOTFOUND,
+               weir_reactor_change(weir, changes, 2, &at, &err));
+    EXPECT_INT(1, at);
+    EXPECT_INT(WEIR_OK, change("new", &good, NULL));
+    add("new");
+    AWAIT(first.runs == 1);
+}
+
 TEST(changes_that_make_no_sense_are_refused)
 {
     struct weir_topic_options function = {.run = run, .self = &first};
