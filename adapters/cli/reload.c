@@ -165,7 +165,7 @@ static enum weir__exit read_file(struct weir__reload *reload)
     rc = rc == WEIR__EXIT_NONE ? found : rc;
     found = weir__services_check_dirs(next);
     rc = rc == WEIR__EXIT_NONE ? found : rc;
-    found = check_program(reload);
+    found = next->config->is_partial ? rc : check_program(reload);
     rc = rc == WEIR__EXIT_NONE ? found : rc;
     if (rc == WEIR__EXIT_NONE && reload->is_cluster)
         rc = weir__services_check_keys(next);

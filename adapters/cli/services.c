@@ -93,7 +93,8 @@ static bool have_handlers(const struct weir__services *services)
     for (size_t i = 0; i < services->count; i++) {
         const struct weir__service *service = &services->list[i];
 
-        if (service->plugin != NULL || service->section->handler.line > 0)
+        if (service->plugin != NULL || service->section->handler.line > 0 ||
+            service->section->is_partial)
             continue;
         weir__complain("%s:%d: topic \"%s\" has no handler: write handler = "
                        "PLUGIN, or give --handle %s=PLUGIN",
@@ -101,7 +102,8 @@ static bool have_handlers(const struct weir__services *services)
                        service->topic);
         are_there = false;
     }
-    if (services->count == 0 && services->path != NULL)
+    if (services->count == 0 && services->path != NULL &&
+        !services->config->is_partial)
         weir__complain("%s: no topic: write topic \"NAME\" { handler = PLUGIN "
                        "}",
                        services->path);
@@ -321,12 +323,22 @@ static bool check_one(const struct weir__services *services,
     return false;
 }
 
+/* What was passed over may say where its plugin is, or what it needs. */
+static bool is_whole(const struct weir__services *services,
+                     const struct weir__service *service)
+{
+    return services->config == NULL ||
+           (!services->config->is_partial &&
+            (service->section == NULL || !service->section->is_partial));
+}
+
 enum weir__exit weir__services_check(struct weir__services *services)
 {
     enum weir__exit rc = WEIR__EXIT_NONE;
 
     for (size_t i = 0; i < services->count; i++) {
         if (services->list[i].plugin != NULL &&
+            is_whole(services, &services->list[i]) &&
             !check_one(services, &services->list[i]))
             rc = WEIR__EXIT_USAGE;
     }

@@ -29,6 +29,7 @@ struct reader {
     int depth; /* braces open */
     int open_line[DEPTH_MAX];
     bool is_lost; /* the grammar was broken: braces may not match any more */
+    bool *is_partial; /* of what is read: some of it was passed over */
     struct weir__config *config;
     int redis_line; /* where the section begins; 0: not yet */
     int worker_line;
@@ -96,14 +97,20 @@ static bool is_at(const struct reader *r, enum weir__token token)
 }
 
 /* To another line, and out of the braces that the mistake's line opens. */
-static void recover(struct reader *r, int line)
+static void pass_over(struct reader *r, int line)
 {
     int depth = r->depth;
 
-    r->is_lost = true;
+    *r->is_partial = true;
     while (!is_at(r, WEIR__TOKEN_END) &&
            (r->scan.line == line || r->depth > depth))
         advance(r);
+}
+
+static void recover(struct reader *r, int line)
+{
+    r->is_lost = true;
+    pass_over(r, line);
 }
 
 static const char *instead_of(enum weir__token token)
@@ -125,6 +132,12 @@ static const char *instead_of(enum weir__token token)
     return "write , between the texts of a list, and } behind them";
 }
 
+/* The line of the innermost brace that is open. */
+static int opened_on(const struct reader *r)
+{
+    return r->open_line[(r->depth < DEPTH_MAX ? r->depth : DEPTH_MAX) - 1];
+}
+
 /* The token that is there cannot be. */
 static void unexpected(struct reader *r)
 {
@@ -139,8 +152,7 @@ static void unexpected(struct reader *r)
             weir__text_quote(weir__slice_str(weir__scan_text(&r->scan)), quote),
             instead_of(r->scan.token));
     else if (!r->is_lost && r->depth > 0 && r->rc != WEIR_ENOMEM)
-        fail(r, WEIR_EINVAL,
-             r->open_line[(r->depth < DEPTH_MAX ? r->depth : DEPTH_MAX) - 1],
+        fail(r, WEIR_EINVAL, opened_on(r),
              "the { of this line is not closed: write } where its section or "
              "list ends");
     recover(r, line);
@@ -154,7 +166,7 @@ static void unknown(struct reader *r, const char *section)
 
     (void)weir__config_unknown(section, weir__scan_text(&r->scan), &why);
     fail(r, WEIR_EINVAL, line, "%s", why.text);
-    recover(r, line);
+    pass_over(r, line);
 }
 
 /* On `line` something has to stand behind `name`, and does not. */
@@ -167,7 +179,7 @@ static void missing(struct reader *r, int line, const char *what,
     }
     fail(r, WEIR_EINVAL, line, "there is no %s behind %s: %s", what, name,
          instead);
-    recover(r, line);
+    pass_over(r, line);
 }
 
 /* --- values -------------------------------------------------------------- */
@@ -345,12 +357,30 @@ static void read_list(struct reader *r, const struct target *target)
         advance(r);
 }
 
+/* A section's name, in a body that began on a line before. */
+static bool refuse_unclosed(struct reader *r)
+{
+    const char *name = weir__scan_text(&r->scan);
+
+    if (section_named(name) == NULL || opened_on(r) == r->scan.line)
+        return false;
+    fail(r, WEIR_EINVAL, opened_on(r),
+         "the { of this line is not closed where %s begins on line %d: write } "
+         "before it",
+         name, r->scan.line);
+    r->is_lost = true;
+    *r->is_partial = true;
+    return true;
+}
+
 /* NAME "=" ( value | list ) */
 static void read_option(struct reader *r, const struct section *section)
 {
     struct target target;
     int line = r->scan.line;
 
+    if (refuse_unclosed(r))
+        return;
     if (!find_target(r, section, &target)) {
         unknown(r, section->name);
         return;
@@ -436,7 +466,8 @@ static struct weir__config_topic *add_topic(struct reader *r)
     }
     config->topics = topics;
     topic = &topics[config->topic_count++];
-    *topic = (struct weir__config_topic){.line = r->scan.line, .name = name};
+    *topic = (struct weir__config_topic){
+        .line = r->scan.line, .name = name, .is_partial = r->is_lost};
     weir__options_init(&topic->values);
     return topic;
 }
@@ -471,6 +502,7 @@ static void read_section(struct reader *r)
     if (strcmp(section.name, "topic") == 0) {
         if (!read_title(r, &section))
             return;
+        r->is_partial = &section.topic->is_partial;
     } else {
         first = section.name == weir__config_sections[0] ? &r->redis_line
                                                          : &r->worker_line;
@@ -489,6 +521,7 @@ static void read_section(struct reader *r)
     else
         missing(r, line, "{", section.name,
                 "write { and the section's options and }");
+    r->is_partial = &r->config->is_partial;
 }
 
 static void read_sections(struct reader *r)
@@ -521,6 +554,7 @@ int weir__config_read(const char *path, weir__config_tell_fn tell, void *arg,
         no_memory(&r);
         return r.rc;
     }
+    r.is_partial = &r.config->is_partial;
     for (; option->section != NULL; option++)
         if (weir__option_is_number(&option->row))
             ((struct weir__config_number *)weir__config_holder(option,
@@ -534,7 +568,9 @@ int weir__config_read(const char *path, weir__config_tell_fn tell, void *arg,
     else
         read_sections(&r);
     weir__scan_fini(&r.scan);
-    if (r.rc == WEIR_OK || (r.rc == WEIR_EINVAL && !r.is_lost))
+    if (r.is_lost)
+        r.config->is_partial = true;
+    if (r.rc == WEIR_OK || (rc == WEIR_OK && r.rc == WEIR_EINVAL))
         *ret_config = r.config;
     else
         weir__config_free(r.config);

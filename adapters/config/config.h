@@ -39,6 +39,7 @@ struct weir__config_list {
 struct weir__config_topic {
     int line; /* of its opening brace */
     char *name;
+    bool is_partial; /* behind a mistake some of it was passed over */
     /* The plugin, by name or path, and its options as "key=value". */
     WEIR__CONFIG_TOPIC_MAP(WEIR__CONFIG_MEMBER)
     /* Each "name=value", as weir_topic_options takes them. */
@@ -50,6 +51,7 @@ struct weir__config {
     WEIR__CONFIG_MAP(WEIR__CONFIG_MEMBER)
     struct weir__config_topic *topics; /* in the order of the file */
     size_t topic_count;
+    bool is_partial; /* the same of what stands in no topic */
 };
 
 /* Told of each mistake: "FILE:LINE: what is wrong: what to write instead". A
@@ -57,8 +59,8 @@ struct weir__config {
 typedef void (*weir__config_tell_fn)(const char *sentence, void *arg);
 
 /* Read the file at `path` to its end, also behind a mistake; the caller frees
- * `*ret_config`. WEIR_EINVAL: there were mistakes; where only values and names
- * are wrong, `*ret_config` is what the others say. WEIR_ESYSTEM (it cannot be
+ * `*ret_config`. WEIR_EINVAL: there were mistakes; then `*ret_config` is what
+ * the rest says. WEIR_ESYSTEM (it cannot be
  * read) and WEIR_ETOOBIG (more than 1 MiB), both "FILE: ..."; WEIR_ENOMEM.
  * BLOCKS on the file. */
 int weir__config_read(const char *path, weir__config_tell_fn tell, void *arg,

@@ -183,6 +183,34 @@ def check_tells_every_mistake_with_plugins(place):
 
 
 @test
+def mistakes_of_every_sort_are_told_together(place):
+    for text, told in (
+            ('topic z { }\ntopic a { handlr = echo }\n'
+             'topic b { handler = nope }\n',
+             ['2: there is no option "handlr"', '1: topic "z" has no handler',
+              "3: handler: there is no plugin"]),
+            ('topic z { }\ntopic a {\n retry 1s\n\n',
+             ["3: there is no = behind retry", "2: the { of this line is not",
+              '1: topic "z" has no handler']),
+            ('topic z { }\ntopic a {\n handler = echo\n'
+             'topic b {\n handler = echo\n lease = 3\n}\n',
+             ["2: the { of this line is not closed where topic begins on line "
+              "4: write } before it", '6: lease: "3" has no unit',
+              '1: topic "z" has no handler']),
+            ('worker { plugn_path = DIR }\ntopic z { }\n'
+             'topic a { handler = nope }\n',
+             ['1: there is no option "plugn_path"',
+              '2: topic "z" has no handler']),
+            ('colour = red\n', ['1: weir knows no "colour"'])):
+        config = write(place, text)
+        result = place.weir("check", "--config", config)
+        expect([2, ""], [result.code, result.out])
+        expect(len(told), len(result.sentences), result.err)
+        for words, sentence in zip(told, result.sentences):
+            expect_in("weir: %s:%s" % (config, words), sentence)
+
+
+@test
 def options_that_a_worker_does_not_look_at_are_told(place):
     config = write(place, 'topic "t" { handler = echo\nmax_body = 1KiB\n'
                           'max_pending = none }\n')
