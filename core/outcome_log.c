@@ -195,6 +195,8 @@ static void write_death(const struct weir__lane *lane,
     const char *cause = (const char *)run->record.reason.ptr; /* of ours */
     char where[WEIR_MAX_TOPIC + 16] = "dead";
     const bool is_kept = has_option(lane, WEIR__TOPIC_max_dead);
+    /* A run that its worker did not survive is not counted. */
+    const uint32_t attempt = run->record.counters.attempt + run->is_crashed;
 
     if (!is_kept)
         (void)snprintf(where, sizeof(where), "dropped"); /* fits */
@@ -202,7 +204,7 @@ static void write_death(const struct weir__lane *lane,
         (void)snprintf(where, sizeof(where), "dead, goes to %s",
                        on_dead); /* fits */
     put_text(line, "cause", cause);
-    put_number(line, "attempt", run->record.counters.attempt);
+    put_number(line, "attempt", attempt);
     if (is_kept && on_dead[0] != '\0')
         put_text(line, "to", on_dead);
     if (run->is_crashed) {
@@ -212,8 +214,7 @@ static void write_death(const struct weir__lane *lane,
     } else if (run->is_malformed) {
         write_line(line, "%s: its record cannot be read", where);
     } else {
-        write_line(line, "%s: %s at attempt %u", where, cause,
-                   run->record.counters.attempt);
+        write_line(line, "%s: %s at attempt %u", where, cause, attempt);
     }
 }
 

@@ -148,7 +148,7 @@ def a_crash_is_an_event_of_who_crashed_and_of_who_finds_the_job(place):
         expect(before + [event("crash", "error", id="job", cause="Aborted",
                                others=0, plugin=path)],
                run(place, path + "?where=run"))
-    expect([event("dead", "warn", id="job", cause="crashed", attempt=0,
+    expect([event("dead", "warn", id="job", cause="crashed", attempt=1,
                   crashes=2), LEFT], run(place, "echo"))
 
 
