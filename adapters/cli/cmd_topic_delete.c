@@ -83,11 +83,12 @@ const struct weir__command weir__cmd_topic_delete = {
     WEIR__FLAGS(flags),
     .summary = "Delete a topic with its options and totals",
     .details =
-        "It is listed no more; who adds to it later makes it anew. Refused "
-        "while a worker\nserves it, and while jobs are on their way from it to "
-        "other topics. A list or\nstream of somebody else stays, with --yes "
-        "as weir purge leaves it. Prints how\nmany jobs went with it. With "
-        "--json: {\"topic\",\"deleted\"}.",
+        "It is listed no more; who adds to it later makes it anew. Where a "
+        "program that\nadded to it before goes on adding, it is listed again "
+        "within 10 minutes. Refused\nwhile a worker serves it, and while jobs "
+        "are on their way from it to other\ntopics. A list or stream of "
+        "somebody else stays, with --yes as weir purge\nleaves it. Prints how "
+        "many jobs went with it. With --json: {\"topic\",\"deleted\"}.",
     .example = "weir topic delete order.close",
     .exits =
         "0 deleted, 1 it is served, or jobs came meanwhile, 2 wrong\n"

@@ -88,7 +88,8 @@ struct weir_error {
  * borrowed for the call. */
 typedef void (*weir_log_fn)(enum weir_level level, const char *text, void *arg);
 
-/* A part of what a line says: a text, or a number where `text` is NULL. */
+/* A part of what a line says: a text, or a number where `text` is NULL. Comes
+ * in arrays, and so never grows. */
 struct weir_log_field {
     const char *name; /* "attempt", "delay_ms", ... */
     const char *text;

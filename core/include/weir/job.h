@@ -83,7 +83,8 @@ struct weir_origin {
 /* What is said of a job beside its body, "traceparent" for example. The name is
  * a token of HTTP, the same in whatever case: letters, digits and
  * !#$%&'*+-.^_`|~; those that begin with "weir." are weir's own. The value is
- * visible ASCII, with blanks only within, and not empty. */
+ * visible ASCII, with blanks only within, and not empty. Comes in arrays, and
+ * so never grows. */
 struct weir_header {
     struct weir_slice name;
     struct weir_slice value;

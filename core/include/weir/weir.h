@@ -585,10 +585,10 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_settings(struct weir_reactor *reactor,
                                                    weir_setting_fn fn,
                                                    void *arg);
 
-/* Delete a topic that holds no jobs, with its options and totals: it is listed
- * no more, and whoever uses it next makes it anew. WEIR_EEXISTS, and `text`
- * says why: it holds jobs (weir_reactor_purge), some are on their way from it
- * to other topics, or a worker waits for its jobs, who would make it again.
+/* Delete a topic that holds no jobs, with its options and totals. Who uses it
+ * next makes it anew; it is listed again within 10 minutes where that one used
+ * it before. WEIR_EEXISTS, `text` says why: it holds jobs (weir_reactor_purge),
+ * some are on their way to other topics, or a worker waits for its jobs.
  * WEIR_ENOTFOUND: no such topic. After any other error it can be repeated. */
 WEIR_API WEIR_MUST_CHECK int
 weir_reactor_delete_topic(struct weir_reactor *reactor, const char *topic,

@@ -43,7 +43,8 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_workers(struct weir_reactor *reactor,
                                                   void *arg);
 
 /* What this reactor tells of itself, served topics or not: no request. What is
- * pointed to is borrowed until the next such call or a turn of the loop. */
+ * pointed to is borrowed until the next such call or a turn of the loop. On the
+ * loop thread only: the names are written into the reactor. */
 WEIR_API void weir_reactor_worker(const struct weir_reactor *reactor,
                                   struct weir_worker *ret_worker);
 
