@@ -24,9 +24,9 @@ enum { PATIENCE_MS = 3000 };
 static const struct weir__flag flags[] = {
     [SORT] = {"sort", "COLUMN",
               "topic or kind, or the largest first: scheduled,\n"
-              "ready, oldest, running, dead, relaying, done,\n"
-              "retried, failed, expired, crashed, dropped, p50,\n"
-              "p99, or with --watch rate (default: topic)"},
+              "ready, oldest, running, ended, dead, relaying,\n"
+              "done, retried, failed, expired, crashed, dropped,\n"
+              "p50, p99, or with --watch rate (default: topic)"},
     [WATCH] = {"watch", NULL,
                "again each second, with jobs done a second, until\n"
                "SIGINT"},
@@ -493,17 +493,20 @@ const struct weir__command weir__cmd_stats = {
         "oldest is how long the\n"
         "first of the ready jobs has been so, also where nobody serves "
         "the topic (not of\n"
-        "bounded topics and lists). A number with + is a lower bound; "
-        "relaying counts\n"
-        "packs of jobs on their way to other topics. With --json:\n"
+        "bounded topics and lists). running counts jobs under a lease, "
+        "begun or not (weir\n"
+        "workers calls them held); ended is for how long the first lease "
+        "has been over\n"
+        "whose jobs nobody took back since. A number with + is a "
+        "lower bound; relaying\n"
+        "counts packs of jobs on their way to other topics. With --json:\n"
         "{\"topics\":[{\"topic\",\"kind\",\"paused\",\"scheduled\",\"ready\",\n"
-        "\"ready_is_exact\",\"oldest_ms\",\"running\",\"dead\","
-        "\"relaying\",\"added_total\",\n\"done_total\","
-        "\"retried_total\",\"failed_total\",\"expired_total\","
-        "\"crashed_total\",\n\"dropped_total\","
-        "\"lateness_ms\":{\"p50\",\"p99\",\"max\"}}]}, of bounded "
-        "topics also\n"
-        "\"dropped\":{\"overflow\",\"age\",\"ttl\"}.\n"
+        "\"ready_is_exact\",\"oldest_ms\",\"lease_ended_ms\",\"running\","
+        "\"dead\",\"relaying\",\n\"added_total\",\"done_total\","
+        "\"retried_total\",\"failed_total\",\"expired_total\",\n"
+        "\"crashed_total\",\"dropped_total\","
+        "\"lateness_ms\":{\"p50\",\"p99\",\"max\"}}]}, of\n"
+        "bounded topics also \"dropped\":{\"overflow\",\"age\",\"ttl\"}.\n"
         "--watch redraws a terminal, which then has back what it "
         "showed before, and\n"
         "prints a block each second elsewhere, with --json a line; "

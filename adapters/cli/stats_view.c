@@ -31,6 +31,7 @@ static const struct {
     {"ready", "READY", COUNT, 1, AT(ready)},
     {"oldest", "OLDEST", LATENESS, 3, AT(oldest_us)},
     {"running", "RUNNING", COUNT, 2, AT(running)},
+    {"ended", "ENDED", LATENESS, 2, AT(lease_ended_us)},
     {"dead", "DEAD", COUNT, 5, AT(dead)},
     {"relaying", "RELAYING", COUNT, 13, AT(relaying)},
     {"done", "DONE", COUNT, 7, AT(done_total)},
@@ -383,6 +384,7 @@ struct json_object *weir__stats_row_json(const struct weir__stats_view *view,
                      weir__field_bool("paused", stats->paused),
                      weir__field_bool("ready_is_exact", stats->ready_is_exact),
                      ms_field("oldest_ms", stats->oldest_us),
+                     ms_field("lease_ended_ms", stats->lease_ended_us),
                      weir__field("lateness_ms", lateness_json(stats)));
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         weir__object_put(

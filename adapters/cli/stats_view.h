@@ -21,7 +21,7 @@ struct weir__stats_row {
     bool is_away;            /* nobody can tell more of it now */
 };
 
-enum { WEIR__STATS_COLUMNS = 17 };
+enum { WEIR__STATS_COLUMNS = 18 };
 
 /* Zeroed with `sort` -1: a table in byte order that fits into 0 columns. */
 struct weir__stats_view {

@@ -95,6 +95,13 @@ static void oldest(struct weir__exposition *text,
         weir__sample_us(text, row->stats.oldest_us);
 }
 
+static void lease_ended(struct weir__exposition *text,
+                        const struct weir__stats_row *row)
+{
+    if (row->stats.lease_ended_us >= 0)
+        weir__sample_us(text, row->stats.lease_ended_us);
+}
+
 static void relaying(struct weir__exposition *text,
                      const struct weir__stats_row *row)
 {
@@ -152,6 +159,9 @@ static const struct {
     {"weir_topic_jobs", "gauge", "Jobs of a topic by their state.", jobs},
     {"weir_topic_oldest_ready_seconds", "gauge",
      "How long the first of the ready jobs has been ready.", oldest},
+    {"weir_topic_lease_ended_seconds", "gauge",
+     "For how long the first of the ended leases with jobs has been over.",
+     lease_ended},
     {"weir_topic_relaying", "gauge",
      "Packs of jobs on their way to other topics.", relaying},
     {"weir_topic_added_total", "counter", "Jobs that were added.", added},

@@ -196,6 +196,8 @@ const badges = (row) => [
   h('span', {class: 'badge'}, row.kind || 'unknown'),
   row.paused && h('span', {class: 'badge warn'}, '❚❚ paused'),
   row.away && h('span', {class: 'badge bad'}, '▲ away'),
+  row.lease_ended_ms >= LATE_MS && h('span', {class: 'badge bad'},
+    `▲ lease ended ${spanText(row.lease_ended_ms)} ago`),
 ];
 
 /* --- plots ---------------------------------------------------------------- */

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 
-from e2e import (PATIENCE, eventually, expect, expect_in, expect_true,
+from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, kill,
                  stop_cleanly, test)
 from terminal import Terminal
 
@@ -68,10 +68,10 @@ def columns_that_are_zero_everywhere_are_left_out(place):
     expect([["TOPIC", "KIND", "READY"], ["t", "delay", "1"]],
            steady(place.weir("stats", "t")))
     titles, row = steady(place.weir("stats", "t", "--wide"))
-    expect(["SCHEDULED", "READY", "RUNNING", "DEAD", "RELAYING", "DONE",
-            "RETRIED", "FAILED", "EXPIRED", "CRASHED", "DROPPED", "P50",
+    expect(["SCHEDULED", "READY", "RUNNING", "ENDED", "DEAD", "RELAYING",
+            "DONE", "RETRIED", "FAILED", "EXPIRED", "CRASHED", "DROPPED", "P50",
             "P99"], titles[2:])
-    expect(["0", "1"] + ["0"] * 9 + ["-", "-"], row[2:])
+    expect(["0", "1", "0", "-"] + ["0"] * 8 + ["-", "-"], row[2:])
     place.ok("topic", "set", "empty", "kind=list")
     expect("TOPIC  KIND\nempty  list\n", place.weir("stats", "empty").out)
 
@@ -103,6 +103,37 @@ def the_age_of_the_oldest_ready_job_needs_no_worker(place):
                            "TOPIC")[0])
     place.drain("kept=echo")
     expect(None, oldest(place, "kept"))
+
+
+@test
+def jobs_of_a_dead_worker_tell_how_long_their_lease_has_been_over(place):
+    kinds = {"kept": "delay", "entries": "stream", "bounds": "bounded",
+             "fifo": "concurrent", "raw": "list", "alive": "delay"}
+    for topic, kind in kinds.items():
+        place.ok("topic", "set", topic, "kind=" + kind)
+        place.ok("add", topic, *(["--group", "g"] * (topic == "bounds")))
+    worker = place.work(flags=("--config", place.write("conf", "".join(
+        'topic "%s" { handler = later lease = %s options = { "after=0ms", '
+        '"file=%s" } }\n' % (topic, "1h" if topic == "alive" else "300ms",
+                             place.path("out")) for topic in kinds))))
+    eventually(lambda: all(place.stats(topic)["running"] == 1
+                           for topic in kinds), "they run")
+    kill(worker)
+    for topic in kinds:
+        if topic != "alive":
+            eventually(lambda: (ended(place, topic) or 0) > 400, topic)
+            expect(1, place.stats(topic)["running"], topic)
+    expect(None, ended(place, "alive"))
+    expect_true(column(place.weir("stats", "kept"), "ENDED")[0] != "-", "told")
+    expect("alive", column(place.weir("stats", "--sort", "ended"),
+                           "TOPIC")[-1])
+    place.drain(*(place.echo(topic) for topic in kinds if topic != "alive"))
+    for topic in kinds:
+        expect(None, ended(place, topic), topic)
+
+
+def ended(place, topic):
+    return place.stats(topic)["lease_ended_ms"]
 
 
 def fill(place, topic):

@@ -121,6 +121,6 @@ const struct weir__kind weir__bounded_kind = {
     .list = weir__bounded_list,
     .stats = weir__topic_stats,
     .stats_script = &weir__script_bounded_stats,
-    .stats_keys = "meta",
-    .stats_key_count = 1,
+    .stats_keys = "meta lease",
+    .stats_key_count = 2,
 };

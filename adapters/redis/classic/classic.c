@@ -463,7 +463,7 @@ static void shared_init(struct weir__shared *base)
         .purge = weir__classic_purge, .list = weir__classic_list,              \
         .stats = weir__topic_stats,                                            \
         .stats_script = &weir__script_classic_stats,                           \
-        .stats_keys = "fifo parked meta", .stats_key_count = 3,                \
+        .stats_keys = "fifo parked meta alive", .stats_key_count = 4,          \
         .counted = weir__classic_counted,                                      \
     }
 

@@ -162,8 +162,8 @@ static int delay_stats(struct weir__store_topic *base, weir_stats_fn fn,
 
     if (stats == NULL)
         return WEIR_ENOMEM;
-    weir__resp_eval(&bytes, &weir__script_delay_stats, 5, 1);
-    weir__prefix_keys(&bytes, &base->prefix, "wait meta dead relay due");
+    weir__resp_eval(&bytes, &weir__script_delay_stats, 6, 1);
+    weir__prefix_keys(&bytes, &base->prefix, "wait meta dead relay due lease");
     weir__resp_int(&bytes, MOST_NODES);
     weir__place_send(base->place, &bytes, &weir__script_delay_stats,
                      WEIR__SEND_AGAIN, &stats->request);

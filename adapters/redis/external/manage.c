@@ -89,9 +89,9 @@ static void on_stats_found(struct weir__request *request, int code,
         return;
     }
     request->done = weir__stats_counted;
-    weir__resp_eval(&bytes, &weir__script_external_stats, 7, 1);
+    weir__resp_eval(&bytes, &weir__script_external_stats, 8, 1);
     weir__prefix_keys(&bytes, &topic->base.prefix,
-                      "meta wait run dead auto relay");
+                      "meta wait run dead auto relay lease");
     weir__resp_str(&bytes, place.key);
     weir__resp_str(&bytes, place.group);
     weir__place_send(topic->base.place, &bytes, &weir__script_external_stats,

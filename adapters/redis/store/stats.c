@@ -168,6 +168,8 @@ static void note(struct weir__stats_request *request, struct weir_slice name,
         request->stats.ready_is_exact = value != 0;
     else if (is_named(name, "oldest"))
         request->stats.oldest_us = value < 0 ? -1 : value * 1000;
+    else if (is_named(name, "ended"))
+        request->stats.lease_ended_us = value * 1000;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (is_named(name, numbers[i].name))
             memcpy((char *)&request->stats + numbers[i].at, &count,
@@ -188,6 +190,7 @@ static int read_counts(struct weir__stats_request *request,
     request->now_ms = -1;
     stats->ready_is_exact = true;
     stats->oldest_us = -1;
+    stats->lease_ended_us = -1;
     for (; weir__reply_str(reply, i, &name); i += 2) {
         if (weir__reply_int(reply, i + 1, &value))
             note(request, name, value);

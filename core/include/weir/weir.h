@@ -407,11 +407,11 @@ struct weir_stats {
     /* Jobs that a newer version of weir wrote: this reactor met them, leaves
      * them alone, and has nothing else of the topic to do. */
     uint64_t newer;
-    /* Packs of jobs on their way from here to other topics. */
-    uint64_t relaying;
+    uint64_t relaying; /* packs of jobs on their way to other topics */
     /* How long the first of the ready jobs has been ready; -1: none is, or the
      * kind does not tell (`bounded`, and `list` but for retries). */
     int64_t oldest_us;
+    int64_t lease_ended_us; /* since a lease ended that still has jobs; or -1 */
 };
 
 /* `stats` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such topic. */

@@ -173,6 +173,17 @@ static long long oldest(const struct model *model)
     return since_ms < now_ms ? now_ms - since_ms : -1;
 }
 
+/* For how long the first of the leases has been over; 0: none is. */
+static long long ended(const struct model *model)
+{
+    int64_t now_ms = model_now_ms(model), first_ms = now_ms;
+
+    for (size_t i = 0; i < model->lease_count; i++)
+        if (model->leases[i].deadline_ms < first_ms)
+            first_ms = model->leases[i].deadline_ms;
+    return now_ms - first_ms;
+}
+
 void model_stats(struct model *model, size_t most_nodes, struct text *answer)
 {
     bool is_complete = move_mark(model, false, most_nodes);
@@ -199,12 +210,15 @@ void model_stats(struct model *model, size_t most_nodes, struct text *answer)
                 model->relaying, is_complete, oldest(model));
     text_format(answer,
                 " added %lld done %lld retried %lld failed %lld expired %lld "
-                "crashed %lld dropped %lld)",
+                "crashed %lld dropped %lld",
                 count->added,
                 count->settled - count->retried - count->snoozed -
                     count->failed - count->expired,
                 count->retried, count->failed, count->expired, count->crashed,
                 count->dropped);
+    if (running > 0 && ended(model) > 0)
+        text_format(answer, " ended %lld", ended(model));
+    text_str(answer, ")");
 }
 
 /* --- lateness ----------------------------------------------------------- */

@@ -139,8 +139,8 @@ void op_stats(struct run *run)
     static const unsigned limits[] = {1000, 1000, 20, 3, 1};
     unsigned limit = PICK(run, limits);
 
-    call_script(&run->caller, SCRIPT_STATS, 5, 1);
-    call_keys(&run->caller, "wait meta dead relay due");
+    call_script(&run->caller, SCRIPT_STATS, 6, 1);
+    call_keys(&run->caller, "wait meta dead relay due lease");
     call_int(&run->caller, limit);
     call_queue(&run->caller);
     model_stats(&run->model, limit, &run->wanted);

@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: MIT
 -- stats: counts of a topic.
 --
--- KEYS  meta
+-- KEYS  meta lease
 -- Reply { name, value, ... } as delay/stats; what was dropped by reason, too
 --#include number
 --#include group
+--#include ended
 local meta = KEYS[1]
 local options = call('HMGET', meta, 'kind', 'paused')
 local reply, count = {}, {}
@@ -12,7 +13,8 @@ local function tell(name, value)
   reply[#reply + 1] = name
   reply[#reply + 1] = value
 end
-tell('time', (now_ms()))
+local now = now_ms()
+tell('time', now)
 tell('kind', options[1] or '')
 tell('paused', options[2] and 1 or 0)
 local names = { 'waiting', 'running', 'added', 'done', 'retried', 'failed',
@@ -23,4 +25,5 @@ for i, value in ipairs(call('HMGET', meta, unpack(names))) do
 end
 tell('ready', count.waiting)
 tell('dropped', count.overflow + count.age + count.ttl)
+tell_ended(reply, KEYS[2], count.running, now)
 return reply

@@ -1,16 +1,18 @@
 -- SPDX-License-Identifier: MIT
 -- stats: counts of a topic.
 --
--- KEYS  fifo parked meta
+-- KEYS  fifo parked meta alive
 -- Reply { name, value, ... } as delay/stats; those that are parked run
 --#include message
 --#include number
-local fifo, parked, meta = unpack(KEYS)
+--#include ended
+local fifo, parked, meta, alive = unpack(KEYS)
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local options = call('HMGET', meta, 'kind', 'paused')
 local ripe = ripe_count(fifo, now)
 local first = ripe > 0 and due_of(call('LINDEX', fifo, 0)) or 0
+local running = call('HLEN', parked)
 local reply = {
   'time', now,
   'kind', options[1] or '',
@@ -18,11 +20,12 @@ local reply = {
   'waiting', call('LLEN', fifo),
   'ready', ripe,
   'oldest', first > 0 and now - first or -1,
-  'running', call('HLEN', parked),
+  'running', running,
 }
 local names = { 'added', 'done', 'retried', 'failed', 'expired', 'crashed' }
 for i, value in ipairs(call('HMGET', meta, unpack(names))) do
   reply[#reply + 1] = names[i]
   reply[#reply + 1] = number_of(value)
 end
+tell_ended(reply, alive, running, now)
 return reply

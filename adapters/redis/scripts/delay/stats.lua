@@ -7,20 +7,23 @@
 -- Topics of other kinds keep something else there, and are left as they are.
 --
 -- KEYS  wait meta dead, relay or nothing, due or nothing (then what is due of
---       mixed packs is not counted as ready)
+--       mixed packs is not counted as ready), lease or nothing (then none is
+--       told that ended)
 -- ARGV  most nodes to look at
 -- Reply { name, value, ... }: time in ms, kind ('' = no such topic), paused (1
 --         or 0), waiting (ready or not), ready, running, dead, relaying, exact
 --         (1 if ready is complete), oldest (for how many ms the first that is
---         ready has been so, -1: none is), totals; aside comes last where
---         something was set aside (number.lua)
+--         ready has been so, -1: none is), totals; ended where a lease
+--         ended (ended.lua); aside comes last where something was set aside
+--         (number.lua)
 --#include node
 --#include number
 --#include mixed
+--#include ended
 local time = call('TIME')
 -- The current millisecond is still being written to.
 local now = time[1] * 1000 + floor(time[2] / 1000) - 1
-local wait, meta, dead, relay, due_key = unpack(KEYS)
+local wait, meta, dead, relay, due_key, lease = unpack(KEYS)
 local most_nodes = tonumber(ARGV[1])
 
 local total = {}
@@ -154,6 +157,7 @@ local reply = {
   'crashed', total.crashed,
   'dropped', total.dropped + set_aside,
 }
+tell_ended(reply, lease, running, now + 1)
 if set_aside > 0 then reply[#reply + 1] = 'aside' end
 tell_aside(meta, reply)
 return reply

@@ -1,14 +1,15 @@
 -- SPDX-License-Identifier: MIT
 -- stats: counts of a topic that is a list or a stream.
 --
--- KEYS  meta wait run dead auto relay, the list or stream
+-- KEYS  meta wait run dead auto relay lease, the list or stream
 -- ARGV  group ('': a list)
 -- Reply { name, value, ... } as delay/stats
 --#include lag
 --#include number
+--#include ended
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
-local meta, wait, run, dead, auto, relay, source = unpack(KEYS)
+local meta, wait, run, dead, auto, relay, lease, source = unpack(KEYS)
 local names = { 'taken', 'purged', 'done', 'retried', 'failed', 'expired',
                 'crashed', 'dropped', 'lost' }
 local count = {}
@@ -25,7 +26,7 @@ local running = call('ZCARD', run)
 for _, jobs in ipairs(call('HVALS', auto)) do
   running = running + number_of(jobs)
 end
-return {
+local reply = {
   'time', now,
   'kind', options[1] or '',
   'paused', options[2] and 1 or 0,
@@ -44,3 +45,5 @@ return {
   'crashed', count.crashed,
   'dropped', count.dropped + count.lost,
 }
+tell_ended(reply, lease, running, now)
+return reply
