@@ -18,15 +18,6 @@ static const struct weir__log *log_of(const struct weir__reload *reload)
     return reload->serving.log;
 }
 
-static const struct weir__service *find(const struct weir__services *services,
-                                        const char *topic)
-{
-    for (size_t i = 0; i < services->count; i++)
-        if (strcmp(services->list[i].topic, topic) == 0)
-            return &services->list[i];
-    return NULL;
-}
-
 static bool is_same_text(const char *one, const char *other)
 {
     return one == NULL || other == NULL ? one == other
@@ -280,11 +271,12 @@ static void collect(const struct weir__reload *reload, struct changes *changes)
     const struct weir__services *was = reload->services, *next = &reload->next;
 
     for (size_t i = 0; i < was->count; i++)
-        if (find(next, was->list[i].topic) == NULL)
+        if (weir__services_find(next, was->list[i].topic) == NULL)
             changes->list[changes->count++].topic = was->list[i].topic;
     for (size_t i = 0; i < next->count; i++) {
         const struct weir__service *now = &next->list[i];
-        const struct weir__service *before = find(was, now->topic);
+        const struct weir__service *before =
+            weir__services_find(was, now->topic);
         struct weir_topic_options *options = &changes->options[changes->count];
 
         if (before != NULL && !is_different(before, now))
@@ -313,7 +305,8 @@ static void log_all(const struct weir__reload *reload,
 {
     for (size_t i = 0; i < changes->count; i++) {
         const char *topic = changes->list[i].topic;
-        const struct weir__service *was = find(reload->services, topic);
+        const struct weir__service *was =
+            weir__services_find(reload->services, topic);
 
         if (changes->of[i] == NULL)
             weir__log(log_of(reload), WEIR_LEVEL_INFO, "reload: removed %s",
@@ -481,7 +474,8 @@ static size_t find_coming(struct weir__reload *reload)
     size_t count = 0;
 
     for (size_t i = 0; i < reload->next.count; i++)
-        if (find(reload->services, reload->next.list[i].topic) == NULL)
+        if (weir__services_find(reload->services, reload->next.list[i].topic) ==
+            NULL)
             reload->coming[count++] = i;
     return count;
 }
@@ -556,7 +550,7 @@ static void on_ended(const char *topic, void *self, void *arg)
     const struct weir__reload *reload = arg;
 
     (void)self;
-    if (find(reload->services, topic) != NULL)
+    if (weir__services_find(reload->services, topic) != NULL)
         return;
     weir__counters_log(reload->serving.reactor, topic, log_of(reload));
     weir__log(log_of(reload), WEIR_LEVEL_INFO,

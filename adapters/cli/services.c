@@ -10,6 +10,7 @@
 #include "core/text.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -85,6 +86,49 @@ enum weir__exit weir__services_read_file(struct weir__services *services,
     return rc == WEIR_ENOMEM ? WEIR__EXIT_FAILED : WEIR__EXIT_USAGE;
 }
 
+static int in_order(const void *one, const void *other)
+{
+    const struct weir__service *first =
+        *(const struct weir__service *const *)one;
+    const struct weir__service *second =
+        *(const struct weir__service *const *)other;
+
+    return strcmp(first->topic, second->topic);
+}
+
+static int is_of(const void *topic, const void *service)
+{
+    return strcmp(topic,
+                  (*(const struct weir__service *const *)service)->topic);
+}
+
+/* False when out of memory. */
+static bool sort(struct weir__services *services)
+{
+    size_t count = services->count;
+
+    services->by_topic =
+        weir__mem_new((count + 1) * sizeof(*services->by_topic));
+    if (services->by_topic == NULL)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        services->by_topic[i] = &services->list[i];
+    qsort(services->by_topic, count, sizeof(*services->by_topic), in_order);
+    return true;
+}
+
+const struct weir__service *
+weir__services_find(const struct weir__services *services, const char *topic)
+{
+    const struct weir__service *const *found =
+        services->count == 0
+            ? NULL
+            : bsearch(topic, services->by_topic, services->count,
+                      sizeof(*services->by_topic), is_of);
+
+    return found == NULL ? NULL : *found;
+}
+
 /* Each topic of the file by its own or by --handle. */
 static bool have_handlers(const struct weir__services *services)
 {
@@ -134,12 +178,9 @@ static bool section_fits(const struct weir__services *services,
 static const struct weir__config_topic *
 find_section(const struct weir__services *services, const char *topic)
 {
-    const struct weir__config *config = services->config;
+    const struct weir__service *service = weir__services_find(services, topic);
 
-    for (size_t i = 0; i < config->topic_count; i++)
-        if (strcmp(config->topics[i].name, topic) == 0)
-            return &config->topics[i];
-    return NULL;
+    return service == NULL ? NULL : service->section;
 }
 
 /* Jobs of one topic go only to another of kind delay. */
@@ -221,6 +262,8 @@ enum weir__exit weir__services_read(struct weir__services *services,
         if (!add_handle(services, handle))
             return WEIR__EXIT_USAGE;
     }
+    if (!sort(services))
+        return out_of_memory();
     are_good = have_handlers(services) && are_good;
     for (size_t i = 0; i < sections; i++)
         are_good =
@@ -543,6 +586,7 @@ void weir__services_fini(struct weir__services *services)
         weir__handle_fini(&services->handles[i]);
     weir__mem_free(services->handles);
     weir__mem_free(services->list);
+    weir__mem_free(services->by_topic);
     weir__config_free(services->config);
     *services = (struct weir__services){0};
 }

@@ -28,7 +28,8 @@ struct weir__services {
     struct weir__config *config;  /* owned; NULL: none */
     struct weir__handle *handles; /* owned */
     size_t handle_count;
-    struct weir__service *list; /* owned; those of the file first */
+    struct weir__service *list;            /* owned; those of the file first */
+    const struct weir__service **by_topic; /* the same, sorted; owned */
     size_t count;
 };
 
@@ -41,6 +42,10 @@ enum weir__exit weir__services_read_file(struct weir__services *services,
 enum weir__exit weir__services_read(struct weir__services *services,
                                     const char *path,
                                     const struct weir__args *args);
+
+/* NULL: none of that topic. Of services that were read. */
+const struct weir__service *
+weir__services_find(const struct weir__services *services, const char *topic);
 
 /* Find and load each plugin and check its options against its table; nothing
  * of a plugin is run but what its file runs when it is loaded. Goes on after a
