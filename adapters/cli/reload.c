@@ -191,28 +191,32 @@ static void put(struct weir__buf *text, const char *word)
     weir__buf_append(text, word, strlen(word));
 }
 
-/* "concurrency 4 to 8, handler"; nothing: they are served alike. */
+/* Nothing where both are the same; NULL: the default. */
+static void put_pair(struct weir__buf *text, const char *name,
+                     const char *before, const char *after)
+{
+    if (is_same_text(before, after))
+        return;
+    put(text, text->len > 0 ? ", " : "");
+    put(text, name);
+    put(text, " ");
+    put(text, before == NULL ? "default" : before);
+    put(text, " to ");
+    put(text, after == NULL ? "default" : after);
+}
+
+/* "concurrency 4 to 8, handler F.so to G.so"; nothing: served alike. */
 static void put_difference(struct weir__buf *text,
                            const struct weir__service *was,
                            const struct weir__service *now)
 {
-    for (size_t i = 0; i < WEIR__TOPIC_OPTIONS; i++) {
-        const char *before = said_of(was, i), *after = said_of(now, i);
-
-        if (is_same_text(before, after))
-            continue;
-        put(text, text->len > 0 ? ", " : "");
-        put(text, weir__topic_options[i].name);
-        put(text, " ");
-        put(text, before == NULL ? "default" : before);
-        put(text, " to ");
-        put(text, after == NULL ? "default" : after);
-    }
-    if (has_same_handler(was, now))
-        return;
-    put(text, text->len > 0 ? ", " : "");
-    put(text, is_same_text(was->file, now->file) ? "the handler's options"
-                                                 : "handler");
+    for (size_t i = 0; i < WEIR__TOPIC_OPTIONS; i++)
+        put_pair(text, weir__topic_options[i].name, said_of(was, i),
+                 said_of(now, i));
+    put_pair(text, "handler", was->file, now->file);
+    if (is_same_text(was->file, now->file) && !has_same_handler(was, now))
+        put(text, text->len > 0 ? ", the handler's options"
+                                : "the handler's options");
 }
 
 static bool is_different(const struct weir__service *was,

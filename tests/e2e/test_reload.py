@@ -3,6 +3,7 @@
 jobs run; a mistake changes nothing."""
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -129,7 +130,9 @@ def another_handler_has_the_jobs_that_come(place):
     worker.says("reload: changed t (the handler's options)")
     await_job(place, "t", "2", "two")
     worker.hang_up('topic "t" { handler = flaky options = "fail=0" }')
-    worker.says("reload: changed t (handler)")
+    line = worker.says("reload: changed t (handler ")
+    expect(1, len(re.findall(r"handler /\S*/echo\.so to /\S*/flaky\.so\)",
+                             line)), line)
     eventually(lambda: place.add("t", "3") is not None and
                place.stats("t")["done_total"] >= 3, "the third ran")
     worker.stop()
@@ -214,7 +217,7 @@ def jobs_end_under_the_handler_they_began_with(place):
     place.add("t", "1")
     eventually(lambda: started(place, "old") == 1, "it runs")
     worker.hang_up(echo("t"))
-    worker.says("reload: changed t (handler)")
+    worker.says("reload: changed t (handler ")
     await_job(place, "t", "2")
     expect("running", place.ok("show", "t", "1")["state"])
     place.write("go", "")
