@@ -125,8 +125,10 @@ struct weir__http_content *weir__http_content_static(const char *type,
 /* Slow readers keep the bytes. NULL is fine. */
 void weir__http_content_free(struct weir__http_content *content);
 
-/* Functions of routes, of WEIR__HTTP_OPEN. POST with the token as the body: 204
- * with a cookie that stands for it, or 401. POST: 204 takes the cookie away. */
+/* Functions of routes, of WEIR__HTTP_OPEN; 403 from another site. POST with the
+ * token as the body: 204 with a cookie that stands for it, or 401. POST: 204
+ * takes the cookie away; its value, which all browsers have, holds until the
+ * server is closed. */
 void weir__http_login(struct weir__http_request *request, void *arg);
 void weir__http_logout(struct weir__http_request *request, void *arg);
 

@@ -157,8 +157,20 @@ static void answer_cookie(struct weir__http_request *request, const char *value)
     weir__request_answer(request, 204, response);
 }
 
-/* Another site may not log its visitors in; whoever shows the token needs no
- * more than that. */
+/* Neither may another site log its visitors in or out; whoever shows the token
+ * needs no more than that. */
+static bool is_foreign(const struct weir__caller *caller)
+{
+    return caller->origin != NULL &&
+           (caller->host == NULL ||
+            !weir__origin_is_host(caller->origin, caller->host));
+}
+
+static void refuse_foreign(struct weir__http_request *request)
+{
+    weir__http_refuse(request, 403, "the request comes from another site");
+}
+
 void weir__http_login(struct weir__http_request *request, void *arg)
 {
     const struct weir__door *door = &request->http->door;
@@ -169,10 +181,8 @@ void weir__http_login(struct weir__http_request *request, void *arg)
     while (body.len > 0 &&
            (body.ptr[body.len - 1] == '\n' || body.ptr[body.len - 1] == '\r'))
         body.len--;
-    if (caller.origin != NULL &&
-        (caller.host == NULL ||
-         !weir__origin_is_host(caller.origin, caller.host)))
-        weir__http_refuse(request, 403, "the request comes from another site");
+    if (is_foreign(&caller))
+        refuse_foreign(request);
     else if (weir__secret_equal(body, door->token))
         answer_cookie(request, door->session);
     else
@@ -181,6 +191,11 @@ void weir__http_login(struct weir__http_request *request, void *arg)
 
 void weir__http_logout(struct weir__http_request *request, void *arg)
 {
+    const struct weir__caller caller = weir__request_caller(request);
+
     (void)arg;
-    answer_cookie(request, "");
+    if (is_foreign(&caller))
+        refuse_foreign(request);
+    else
+        answer_cookie(request, "");
 }

@@ -93,6 +93,8 @@ def a_browser_shows_the_token_once(place):
     expect_true(TOKEN not in cookie, "the token is in the cookie")
     tls = web.post("/login", TOKEN, X_Forwarded_Proto="https")
     expect_in("; Secure", tls.headers["Set-Cookie"])
+    foreign = web.post("/logout", Origin="http://evil.example")
+    expect([403, None], [foreign.code, foreign.headers["Set-Cookie"]])
     gone = web.post("/logout").headers["Set-Cookie"]
     expect_in("=; ", gone)
     expect_in("Max-Age=0", gone)
