@@ -256,6 +256,16 @@ static void put_nodes(struct weir__exposition *text, struct weir__nodes *nodes)
     weir__mem_free(list);
 }
 
+/* As /api/topics: not those that were deleted since they were named. */
+static uint64_t count_shown(const struct topics *topics)
+{
+    uint64_t count = 0;
+
+    for (size_t i = 0; i < topics->count; i++)
+        count += topics->list[i]->row.is_shown ? 1 : 0;
+    return count;
+}
+
 static void put_all(struct weir__exposition *text, const struct weir__web *web)
 {
     const struct weir__snapshot *snapshot = web->snapshot;
@@ -272,7 +282,7 @@ static void put_all(struct weir__exposition *text, const struct weir__web *web)
                  "When the last round was over that the server answered.");
     weir__sample_us(text, weir__snapshot_taken_ms(snapshot) * 1000);
     weir__family(text, "weir_topics", "gauge", "Topics that exist.");
-    weir__sample(text, topics.count);
+    weir__sample(text, count_shown(&topics));
     put_nodes(text, web->nodes);
     for (size_t i = 0; i < sizeof(families) / sizeof(families[0]); i++) {
         weir__family(text, families[i].name, families[i].type,

@@ -32,6 +32,9 @@ def topics_have_their_jobs_by_state_and_what_became_of_them(place):
     place.add("seen", "d")
     place.drain(place.echo("seen"))
     place.ok("pause", "seen")
+    server = place.redis()
+    server.send("SADD weir:topics gone")  # a name is all that there is of it
+    expect(":1", server.line())
     got = scrape(Web(place))
     topic = 'topic="shop.order"'
     expect(1, got["weir_up"])
