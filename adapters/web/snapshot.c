@@ -35,9 +35,9 @@ struct weir__snapshot {
     size_t next;    /* the first topic that the round did not ask for */
     size_t waiting; /* questions without an answer */
     struct ev_timer slice, round;
-    bool is_naming; /* names come; then topics are asked for, */
-    bool is_asking;
-    bool is_wanted; /* somebody looked since the round began */
+    bool is_in_round; /* names come, and then */
+    bool is_asking;   /* for what topics have */
+    bool is_wanted;   /* somebody looked since the round began */
     double began_s;
     int code, round_code;
     int64_t taken_ms; /* 0: never */
@@ -57,7 +57,7 @@ static void end_round(struct weir__snapshot *snapshot)
                                           : UNSEEN_S;
 
     WEIR_ASSERT(snapshot->waiting == 0);
-    snapshot->is_naming = snapshot->is_asking = false;
+    snapshot->is_in_round = snapshot->is_asking = false;
     ev_timer_stop(snapshot->loop, &snapshot->slice);
     if (code != snapshot->code)
         snapshot->version++;
@@ -286,7 +286,7 @@ static void on_topic(int code, const char *topic, void *arg)
     name_text *names = snapshot->names;
     const size_t count = snapshot->name_count;
 
-    WEIR_ASSERT(snapshot->is_naming && snapshot->waiting == 0);
+    WEIR_ASSERT(snapshot->is_in_round && snapshot->waiting == 0);
     if (topic == NULL) {
         if (code == WEIR_ECANCELED)
             return; /* the reactor is being freed */
@@ -323,8 +323,8 @@ static void on_round(struct ev_loop *loop, struct ev_timer *timer, int events)
 
     (void)loop;
     (void)events;
-    WEIR_ASSERT(!snapshot->is_naming && snapshot->waiting == 0);
-    snapshot->is_naming = true;
+    WEIR_ASSERT(!snapshot->is_in_round && snapshot->waiting == 0);
+    snapshot->is_in_round = true;
     snapshot->is_wanted = false;
     snapshot->began_s = ev_now(snapshot->loop);
     snapshot->name_count = 0;
@@ -339,7 +339,7 @@ void weir__snapshot_look(struct weir__snapshot *snapshot)
     const double past_s = ev_now(snapshot->loop) - snapshot->began_s;
 
     snapshot->is_wanted = true;
-    if (snapshot->is_naming || snapshot->code != WEIR_OK)
+    if (snapshot->is_in_round || snapshot->code != WEIR_OK)
         return; /* it comes soon by itself */
     ev_timer_stop(snapshot->loop, &snapshot->round);
     ev_timer_set(&snapshot->round,
