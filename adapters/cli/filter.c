@@ -11,6 +11,7 @@
 #include "core/text.h"
 
 #include <jq.h>
+#include <stdio.h>
 #include <string.h>
 
 /* --- the program ---------------------------------------------------------- */
@@ -150,11 +151,13 @@ char weir__filter_look(struct weir__filter *filter, struct weir_slice json)
 
 /* --- times ---------------------------------------------------------------- */
 
-/* A point in time, or a duration from now on, with a minus before now. */
+/* A point in time, a day, whose beginning in UTC it is, now, or a duration from
+ * now on, with a minus before now. */
 static int read_time(const char *name, const char *text, int64_t now_ms,
                      int64_t *ret_ms, struct weir_error *err)
 {
     bool is_past = text[0] == '-';
+    char midnight[24] = "";
     struct weir_error why = {0};
     int64_t ms = 0;
 
@@ -163,10 +166,36 @@ static int read_time(const char *name, const char *text, int64_t now_ms,
         *ret_ms = is_past ? now_ms - ms : now_ms + ms;
         return WEIR_OK;
     }
-    if (weir__time_parse(text, ret_ms, &why) == WEIR_OK)
+    if (strcmp(text, "now") == 0) {
+        *ret_ms = now_ms;
         return WEIR_OK;
-    return weir__error_set(err, WEIR_EINVAL, "%s: %s; or 1h from now, or -1h",
-                           name, why.text);
+    }
+    if (strlen(text) == sizeof("2026-01-31") - 1)
+        (void)snprintf(midnight, sizeof(midnight), "%sT00:00:00Z",
+                       text); /* fits */
+    if (weir__time_parse(midnight, ret_ms, NULL) == WEIR_OK ||
+        weir__time_parse(text, ret_ms, &why) == WEIR_OK)
+        return WEIR_OK;
+    return weir__error_set(err, WEIR_EINVAL,
+                           "%s: %s; or a day, now, 1h from now, or -1h", name,
+                           why.text);
+}
+
+/* --- reasons -------------------------------------------------------------- */
+
+/* Of jobs that were imported with another one there is --where. */
+static int check_reason(const char *reason, struct weir_error *err)
+{
+    static const char *const reasons[] = {"exhausted", "failed", "crashed",
+                                          "malformed"};
+
+    for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++)
+        if (strcmp(reason, reasons[i]) == 0)
+            return WEIR_OK;
+    return weir__error_set(err, WEIR_EINVAL,
+                           "--reason: \"%.60s\" is none of exhausted, failed, "
+                           "crashed, malformed",
+                           reason);
 }
 
 /* --- conditions ----------------------------------------------------------- */
@@ -188,6 +217,8 @@ int weir__filter_init(struct weir__filter *filter,
     if (rc == WEIR_OK && filter->has_after)
         rc = read_time("--after", conditions->after, now_ms, &filter->after_ms,
                        err);
+    if (rc == WEIR_OK && conditions->reason != NULL)
+        rc = check_reason(conditions->reason, err);
     if (rc == WEIR_OK && conditions->where != NULL)
         rc = compile(filter, conditions->where, err);
     return rc;

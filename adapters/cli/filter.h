@@ -12,17 +12,19 @@
 struct jq_state;
 
 /* Where they stand in the flags of a command, and texts for its help. */
-#define WEIR__CONDITION_FLAGS                                           \
-    {"where", "EXPR",                                                   \
-     "only jobs of which this jq program gives anything but\n"          \
-     "null and false: '.body.order > 40'"},                             \
-        {"before", "TIME",                                              \
-         "only those due, or of dead ones died, before that:\n"         \
-         "2026-01-31T08:30:00Z, 1h from now, or -1h for an\n"           \
-         "hour ago"},                                                   \
-        {"after", "TIME", "only those due, or died, then or later"},    \
-    {                                                                   \
-        "reason", "R", "only those with this reason, such as exhausted" \
+#define WEIR__CONDITION_FLAGS                                                \
+    {"where", "EXPR",                                                        \
+     "only jobs of which this jq program gives anything but\n"               \
+     "null and false: '.body.order > 40'"},                                  \
+        {"before", "TIME",                                                   \
+         "only those due, or of dead ones died, before that:\n"              \
+         "2026-01-31T08:30:00Z, 2026-01-31 (its beginning in\n"              \
+         "UTC), now, 1h from now, or -1h for an hour ago"},                  \
+        {"after", "TIME", "only those due, or died, then or later"},         \
+    {                                                                        \
+        "reason", "R",                                                       \
+            "only dead ones with this reason: exhausted, failed,\ncrashed, " \
+            "malformed"                                                      \
     }
 
 /* Texts as they were given; NULL: not given. Borrowed. */

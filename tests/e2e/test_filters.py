@@ -113,6 +113,10 @@ def times_are_compared_with_the_due_time(place):
     at = "2033-05-18T03:33:20Z"
     expect(["fixed"], ids(place.ok("list", "t", "--after", at)))
     expect(["soon", "late"], ids(place.ok("list", "t", "--before", at)))
+    for day, wanted in (("2033-05-18", ["fixed"]), ("2033-05-19", [])):
+        expect(wanted, ids(place.ok("list", "t", "--after", day)), day)
+    expect([], ids(place.ok("list", "t", "--before", "now")))
+    expect(3, len(place.ok("list", "t", "--after", "now")))
 
 
 @test
@@ -226,7 +230,11 @@ def mistakes_are_one_sentence_and_change_nothing(place):
             (2, "--where: ", ["--where", 'import "x" as x; .']),
             (2, '--before: "soon" is not a time', ["--before", "soon"]),
             (2, "--limit: ", ["--state", "ready", "--limit", "0"]),
+            (2, '--before: "2026-02-30" is not a time',
+             ["--before", "2026-02-30"]),
             (2, "--state: ", ["--state", "gone"]),
+            (2, '--reason: "exhasted" is none of exhausted, failed',
+             ["--reason", "exhasted"]),
             (2, "delete needs ids, or a condition", []),
             (2, "delete needs ids, or a condition", ["--dry-run"]),
             (2, "delete needs ids, or a condition", ["--limit", "5"]),
