@@ -41,16 +41,19 @@ const struct weir__command weir__cmd_show = {
     .name = "show",
     .operands = "TOPIC ID",
     .summary = "Show one job",
-    .details = "With --json: {\"topic\",\"id\",\"state\",\"attempt\","
-               "\"failures\",\"timeouts\",\n\"crashes\",\"snoozes\","
-               "\"due_ms\",\"added_ms\",\"ttl_ms\",\"url\",\"retry\","
-               "\"reason\",\n\"error\",\"headers\",\"body\"}; state is "
-               "scheduled, ready, running or dead.\ndue_ms is null while the "
-               "job runs, and the time of death when it is dead;\nadded_ms is "
-               "null where nobody knows when it was added. Of a job that runs\n"
-               "there are also "
-               "\"worker\", who has it, \"claimed_ms\", since when, and\n"
-               "\"lease_left_ms\", how long unless the worker prolongs it.",
+    .details =
+        "With --json: {\"topic\",\"id\",\"state\",\"attempt\","
+        "\"failures\",\"timeouts\",\n\"crashes\",\"snoozes\","
+        "\"due_ms\",\"added_ms\",\"ttl_ms\",\"url\",\"retry\","
+        "\"reason\",\n\"error\",\"headers\",\"body\"}; state is "
+        "scheduled, ready, running or dead.\ndue_ms is null while the "
+        "job runs, and the time of death when it is dead;\nadded_ms is "
+        "null where nobody knows when it was added. Of a job that runs\n"
+        "there are also "
+        "\"worker\", who has it, \"claimed_ms\", since when, and\n"
+        "\"lease_left_ms\", how long unless the worker prolongs it, 0: it "
+        "ended. A job\nis running while it is under a lease, also where "
+        "its worker only holds it and\nhas not started it yet.",
     .example = "weir show order.close 42",
     .exits = "0 shown, 2 wrong usage, 3 no such topic or job,\n"
              "  5 server unreachable",

@@ -211,13 +211,25 @@ static void print_time(const char *name, int64_t ms)
     weir__print("%-10s%s\n", name, text);
 }
 
+static void print_span(const char *name, int64_t ms, const char *more)
+{
+    char text[64];
+
+    weir__span_print(ms, SIZE_MAX, text);
+    weir__print("%-10s%s%s\n", name, text, more);
+}
+
 static void print_worker(const struct weir_job_info *job)
 {
     if (job->worker.len == 0)
         return;
     print_slice("worker", job->worker);
     print_time("since", job->claimed_ms);
-    weir__print("%-10s%" PRId64 "ms left\n", "lease", job->lease_left_ms);
+    if (job->lease_left_ms > 0)
+        print_span("lease", job->lease_left_ms, " left");
+    else
+        weir__print("%-10sended; runs again when a worker serves the topic\n",
+                    "lease");
 }
 
 static void print_body(struct weir_slice body)
@@ -265,6 +277,6 @@ void weir__job_print(const char *topic, const struct weir_job_info *job)
     print_slice("url", job->url);
     print_headers(job);
     if (job->ttl_ms > 0)
-        weir__print("%-10s%" PRId64 "ms\n", "ttl", job->ttl_ms);
+        print_span("ttl", job->ttl_ms, "");
     print_body(job->body);
 }

@@ -3,6 +3,7 @@
 
 #include "adapters/cli/output.h"
 #include "adapters/cli/table.h"
+#include "adapters/cli/time.h"
 #include "core/mem.h"
 #include "core/nearest.h"
 
@@ -196,6 +197,7 @@ static void put_cell(struct weir__row *cells, const struct weir__stats_row *row,
                      size_t column, bool is_wide)
 {
     const struct weir_stats *stats = &row->stats;
+    char span[64];
     int64_t us;
 
     switch (columns[column].form) {
@@ -214,9 +216,13 @@ static void put_cell(struct weir__row *cells, const struct weir__stats_row *row,
         us = lateness_at(stats, columns[column].at);
         if (us < 0)
             weir__row_put(cells, "-");
-        else
+        else if (us < 1000000)
             weir__row_put(cells, "%" PRId64 ".%01dms", us / 1000,
                           (int)(us % 1000 / 100));
+        else {
+            weir__span_print(us / 1000, 2, span);
+            weir__row_put(cells, "%s", span);
+        }
         return;
     case RATE:
         if (row->rate < 0.0)

@@ -3,6 +3,7 @@
 
 #include "core/error.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -180,4 +181,29 @@ void weir__time_print(int64_t ms, char buf[32])
                    (int)day.year, (int)day.month, (int)day.day,
                    (int)(of_day / 3600000), (int)(of_day / 60000 % 60),
                    (int)(of_day / 1000 % 60), (int)(of_day % 1000)); /* fits */
+}
+
+void weir__span_print(int64_t ms, size_t most, char buf[64])
+{
+    static const struct {
+        const char *name;
+        int64_t ms;
+    } units[] = {
+        {"d", 86400000}, {"h", 3600000}, {"m", 60000}, {"s", 1000}, {"ms", 1},
+    };
+    const size_t count = sizeof(units) / sizeof(units[0]);
+    size_t first = 0, len = 0;
+
+    if (ms <= 0) {
+        (void)snprintf(buf, 64, "0ms"); /* fits */
+        return;
+    }
+    while (ms < units[first].ms)
+        first++;
+    for (size_t i = first; i < count && i - first < most; i++) {
+        if (ms >= units[i].ms)
+            len += (size_t)snprintf(buf + len, 64 - len, "%" PRId64 "%s",
+                                    ms / units[i].ms, units[i].name); /* fits */
+        ms %= units[i].ms;
+    }
 }

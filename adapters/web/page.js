@@ -1001,8 +1001,10 @@ function jobView(topic, id) {
           job.state === 'running' && ['Worker', job.worker
             ? foreign(job.worker, 'id') : 'not told for this kind'],
           ['Claimed', job.claimed_ms > 0 && timeNode(job.claimed_ms)],
-          ['Lease ends in', job.lease_left_ms != null && job.lease_left_ms >= 0 &&
+          ['Lease ends in', job.lease_left_ms > 0 &&
             spanText(job.lease_left_ms)],
+          ['Lease', job.lease_left_ms === 0 &&
+            'ended; runs again when a worker serves the topic'],
           ['Retry ladder', job.retry && visible(job.retry)],
           ['Time to live', job.ttl_ms != null && spanText(job.ttl_ms)],
           ['URL', job.url && foreign(job.url)],

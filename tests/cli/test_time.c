@@ -30,6 +30,26 @@ TEST(utc_is_counted_from_1970)
     EXPECT_INT(-1000, parsed("1969-12-31T23:59:59Z"));
 }
 
+static const char *span(int64_t ms, size_t most)
+{
+    static char text[64];
+
+    weir__span_print(ms, most, text);
+    return text;
+}
+
+TEST(a_span_has_its_first_units)
+{
+    EXPECT_STR("0ms", span(0, 2));
+    EXPECT_STR("999ms", span(999, 2));
+    EXPECT_STR("1s", span(1000, 2));
+    EXPECT_STR("7m24s", span(444235, 2));
+    EXPECT_STR("7m24s235ms", span(444235, SIZE_MAX));
+    EXPECT_STR("1h", span(3600000 + 59000, 2));
+    EXPECT_STR("7d", span(604800000, SIZE_MAX));
+    EXPECT_STR("106751991167d7h12m55s807ms", span(INT64_MAX, SIZE_MAX));
+}
+
 TEST(leap_days_are_known)
 {
     EXPECT_INT(951782400000, parsed("2000-02-29T00:00:00Z"));

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Who runs what: weir workers, and show of a job that runs."""
 
+import re
 import signal
 import socket
 import time
@@ -52,7 +53,8 @@ def show_names_who_runs_a_job_since_when_and_how_long(place):
         expect_true(0 < job["lease_left_ms"] <= 20000, "its lease lasts")
         text = place.weir("show", topic, "1").out
         expect_in("worker    worker-%s\n" % topic, text)
-        expect_in("ms left\n", text)
+        expect_true(re.search("^lease +(1?[0-9]s)?([0-9]+ms)? left$", text,
+                              re.M), text)
 
 
 @test
@@ -63,6 +65,10 @@ def show_tells_of_no_worker_where_none_has_the_job(place):
     eventually(lambda: is_running(place, "t", "1"), "it runs")
     kill(worker)
     expect("one", place.ok("show", "t", "1")["worker"])
+    eventually(lambda: place.ok("show", "t", "1")["lease_left_ms"] == 0,
+               "its lease ended")
+    expect_in("lease     ended; runs again when a worker serves the topic\n",
+              place.weir("show", "t", "1").out)
     place.weir("run", "--handle", place.echo("t"), "--until-empty")
     place.weir("show", "t", "1").expect_complaint(3, "no job")
 
