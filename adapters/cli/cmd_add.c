@@ -228,7 +228,6 @@ static int ask_add(struct weir__ask *ask)
     struct weir_error err = {0};
     int rc;
 
-    weir__ask_new_topic(ask);
     weir_reactor_on_drop(ask->client.reactor, on_drop, ask);
     rc = weir_reactor_add(ask->client.reactor, ask->topic, &ask->job, on_added,
                           ask, &err);
@@ -274,7 +273,6 @@ static enum weir__exit print(struct weir__ask *ask)
                          weir__field_str("id", ask->text)));
     else
         weir__print("%s\n", ask->text);
-    weir__ask_note_new(ask);
     if (ask->count > 0) /* where the event itself is dropped it is refused */
         weir__note(ask->client.cli,
                    "group \"%s\" of topic \"%s\" is full: dropped %" PRIu64,

@@ -234,14 +234,3 @@ def an_id_may_be_anything_printable(place):
     place.add("t", odd)
     expect(odd, place.ok("show", "t", odd)["id"])
     expect(odd, place.ok("delete", "t", odd)["id"])
-
-
-@test
-def a_name_near_to_a_new_one_is_told_where_a_job_is_added(place):
-    place.add("order.close", "1")
-    result = place.weir("add", "ordr.close", "--id", "1")
-    expect([0, "1\n"], [result.code, result.out])
-    expect(['weir: topic "ordr.close" is new; did you mean "order.close"?'],
-           result.sentences)
-    for topic in ("ordr.close", "far"):
-        expect("", place.weir("add", topic, "--id", "2").err)
