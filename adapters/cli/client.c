@@ -200,6 +200,17 @@ static void note_reason(struct weir__client *client, const char *text)
                        "%s%s", len == 0 ? "" : "; ", text); /* fits */
 }
 
+/* A seed may be away where the next one answers. */
+static void log_held(struct weir__client *client)
+{
+    const struct weir_log_line line = {.level = WEIR_LEVEL_WARN,
+                                       .text = client->refusal};
+
+    if (client->has_held && client->cli->log_level <= WEIR_LEVEL_WARN)
+        client->log(&line, NULL);
+    client->has_held = false;
+}
+
 static void on_connection(int code, const char *text, void *arg)
 {
     struct weir__client *client = arg;
@@ -215,6 +226,7 @@ static void on_connection(int code, const char *text, void *arg)
         return;
     }
     client->was_connected = true;
+    log_held(client);
     ev_timer_stop(client->loop, &client->limit);
     if (client->is_connecting)
         weir__client_finish(client, WEIR_OK);
@@ -236,7 +248,10 @@ static void on_log(const struct weir_log_line *line, void *arg)
 
     if (line->level >= WEIR_LEVEL_WARN)
         copy_text(client->refusal, sizeof(client->refusal), line->text);
-    if (client->log != NULL && line->level >= client->cli->log_level)
+    if (client->log != NULL && !client->was_connected && !is_debug &&
+        line->level >= WEIR_LEVEL_WARN)
+        client->has_held = true;
+    else if (client->log != NULL && line->level >= client->cli->log_level)
         client->log(line, NULL);
     else if (client->log == NULL && (client->reactor == NULL || is_debug))
         weir__log_line(line, NULL); /* what is said at each start */

@@ -48,7 +48,7 @@ def refused(place, url, *words):
     for word in words:
         expect_in(word, result.out)
     worker = place.work(place.echo(), flags=["--redis", url])
-    expect_in(words[0], await_line(worker, "no connection to"))
+    expect_in(words[0], await_line(worker, "redis at "))
 
 
 def accepted(place, url):

@@ -348,6 +348,7 @@ TEST(stats_lose_nothing_while_their_slot_is_open)
     EXPECT_INT(1, spread_int(0, "ZADD weir:{%s}:dead 1 x", name));
     EXPECT_INT(1, spread_int(0, "HSET weir:{%s}:relay x y", name));
     EXPECT_INT(1, spread_int(0, "HSET weir:{%s}:late x y", name));
+    EXPECT_INT(1, spread_int(0, "ZADD weir:{%s}:lease 9e15 1", name));
     cluster_open_slot(spread, slot, 1);
     do {
         EXPECT_TRUE(ev_time() < until);
