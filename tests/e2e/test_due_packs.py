@@ -39,9 +39,9 @@ def dues(place):
     return {job["id"]: job["due_ms"] for job in place.ok("list", "t")}
 
 
-def trace(place, *flags, name="ran", **options):
+def trace(place, *flags, name="ran", lease=LEASE, **options):
     return place.work(place.handler("trace", file=name, **options),
-                      flags=(*LEASE, *flags))
+                      flags=(*lease, *flags))
 
 
 def lines_of(place, name="ran"):
@@ -115,8 +115,8 @@ def a_ttl_counts_from_the_own_due_time_when_a_worker_is_killed(place):
     wanted = add_pack(place, ',"ttl":"4s"')
     time.sleep(0.2)
     lease = ("--lease", "5s")
-    victim = trace(place, *lease, "--concurrency", "1", "--prefetch",
-                   str(COUNT), name="held", verdict="hold")
+    victim = trace(place, "--concurrency", "1", "--prefetch", str(COUNT),
+                   name="held", verdict="hold", lease=lease)
     eventually(lambda: place.lines("held"), "one runs")
     kill(victim)
     place.drain(place.echo(), flags=lease)
