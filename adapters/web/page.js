@@ -636,8 +636,6 @@ const jobColumns = {
   due: {name: 'Due', cell: (job) => timeNode(job.due_ms)},
   died: {name: 'Died', cell: (job) => timeNode(job.due_ms)},
   attempt: {name: 'Attempt', cls: 'num', cell: (job) => String(job.attempt)},
-  worker: {name: 'Worker', cell: (job) => job.worker
-    ? foreign(job.worker, 'id') : h('span', {class: 'quiet'}, '–')},
   why: {name: 'Reason', cls: 'text', cell: (job) =>
     [job.reason && h('b', {}, visible(job.reason)), job.reason && job.error &&
       ': ', job.error && foreign(job.error)]},
@@ -650,11 +648,11 @@ function columnsOf(state, isBounded, picked) {
   const pick = {name: '', bare: true, cell: (job) => h('input', {
     type: 'checkbox', 'data-change': 'pick', value: job.id,
     'aria-label': 'Choose ' + visible(job.id), checked: picked.has(job.id)})};
-  const {id, group, due, died, attempt, worker, why, error, size} = jobColumns;
+  const {id, group, due, died, attempt, why, error, size} = jobColumns;
   return [
     state === 'dead' && mayAct && pick, id, isBounded && group,
     (state === 'scheduled' || state === 'ready') && due,
-    state === 'running' && worker, state === 'dead' && died, attempt,
+    state === 'dead' && died, attempt,
     state === 'dead' ? why : error, size].filter(Boolean);
 }
 
@@ -811,11 +809,15 @@ function topicView(topic, asked) {
     const told = await post(path + '/dead/count', body)
       .catch((error) => say(error.message, true));
     if (!told) return;
-    if (told.found === 0) return say('No dead job matches.');
-    const ok = await question(`${verb} ${plural(told.found, 'dead job')}?`,
+    const failed = told.failed > 0
+      ? `The filter failed on ${plural(told.failed, 'job')}.` : '';
+    if (told.found === 0) return say('No dead job matches. ' + failed, failed);
+    const ok = await question(`${verb} ${plural(told.found, 'dead job')}?`, [
+      body.where && h('p', {}, 'Only where ', foreign(body.where, 'id')),
+      failed && h('p', {class: 'problem'}, failed, ' They stay as they are.'),
       h('p', {}, word === 'delete' ? 'They are gone for good then.'
-        : 'They become ready now, their attempts count from 0.'),
-      verb, word === 'delete');
+        : 'They become ready now, their attempts count from 0.')],
+    verb, word === 'delete');
     if (!ok) return;
     self.isChanged = true;
     await act(`${path}/dead/${word}`, body, (result) =>
@@ -877,8 +879,10 @@ function topicView(topic, asked) {
       else self.picked.delete(id);
       show(self.render());
     },
-    requeueGroup: (key) => many('requeue', 'Requeue', 'requeued', {group: key}),
-    deleteGroup: (key) => many('delete', 'Delete', 'deleted', {group: key}),
+    requeueGroup: (key) => many('requeue', 'Requeue', 'requeued',
+      {group: key, where: self.where || undefined}),
+    deleteGroup: (key) => many('delete', 'Delete', 'deleted',
+      {group: key, where: self.where || undefined}),
     requeueMany: () => ask_which('requeue', 'Requeue', 'requeued'),
     deleteMany: () => ask_which('delete', 'Delete', 'deleted'),
     requeuePicked: () => picked('requeue', 'Requeue', 'requeued'),
@@ -894,12 +898,14 @@ function topicView(topic, asked) {
     },
     where: (fields) => {
       Object.assign(self, {where: fields.where.trim(), places: ['']});
+      self.picked.clear();
       return reread();
     },
     set: async (fields, form) => {
       self.isChanged = true;
       const done = await act(path + '/options', {[fields.name]: fields.value},
-        `${fields.name} is ${fields.value}; workers follow within 5 s`);
+        `${fields.name} is ${fields.value}; workers follow within 5 s, but ` +
+        'those whose flags say otherwise');
       if (done) form.reset();
     },
   };

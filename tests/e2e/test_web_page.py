@@ -272,6 +272,29 @@ def dead_jobs_are_grouped_and_requeued_or_deleted(place):
 
 
 @test
+def a_filter_holds_for_a_group_and_drops_what_was_chosen(place):
+    die(place, "t", ["printer 7 has no paper", "printer 12 has no paper",
+                     "cable"])
+    with page(place, path="#/t/t/dead") as browser:
+        browser.click("input[value=x2]")
+        browser.see("Delete 1 chosen")
+        browser.type("#where", '.id == "x1"')
+        browser.press("Enter")
+        browser.lack("chosen")
+        browser.lack("x0")
+        browser.run("document.querySelector('table[class=cards] tbody tr "
+                    "button[data-do=requeueGroup]').click()")
+        browser.see("Requeue 1 dead job?", '.id == "x1"', css="dialog")
+        browser.click_text("dialog button", "Requeue")
+        browser.see("1 job requeued", css="#said")
+        expect("ready", place.ok("show", "t", "x1")["state"])
+        browser.click_text("button", "Requeue …")
+        browser.type("dialog input[name=where]", ".body.n > 1")
+        browser.press("Enter")
+        browser.see("The filter failed on 2 jobs.", css="#said")
+
+
+@test
 def what_died_since_a_moment_is_requeued(place):
     die(place, "t", ["old", "old"])
     noon = time.time()
