@@ -2,9 +2,11 @@
 # For those who want a Debian other than this one, of which nothing is known but
 # a network: debian.sh and compat.sh. Only root can make one and enter it.
 
-# Make ROOT a minimal SUITE, unless it is one.
+# Make ROOT a minimal SUITE, unless it is one. One in which an installation was
+# cut short is made anew.
 make_debian() { # SUITE ROOT
-    [ ! -e "$2/.complete" ] || return 0
+    [ ! -e "$2/.complete" ] || [ -n "$(chroot "$2" dpkg --audit 2>&1)" ] ||
+        return 0
     rm -rf --one-file-system "${2:?}"
     mkdir -p "$2"
     debootstrap --variant=minbase "$1" "$2" >"$2.log" 2>&1 || {
