@@ -92,7 +92,7 @@ def check_asserts(tree, report):
 def check(tree, report):
     lengths, internal = [], []
     paths = tree.named(".c", ".h")
-    for path in paths:
+    for path in paths + tree.named(".js", ".css"):
         report.checked.add(path)
         count = tree.text(path).count("\n")
         weigh(report, path, 1, f"{count} lines", count, FILE_LIMIT, FILE_LIMIT)
@@ -141,6 +141,10 @@ CASES = {
     "a long file": (
         {"core/a.c": "int x;\n" * 601},
         ["core/a.c:1: 601 lines, 600 at most"]),
+    "a long script and a long style sheet": (
+        {"core/a.c": STATIC, "adapters/a.js": "f();\n" * 601, "adapters/a.css": "a{}\n" * 601},
+        ["adapters/a.css:1: 601 lines, 600 at most",
+         "adapters/a.js:1: 601 lines, 600 at most"]),
     "a third of the internal functions extern": (
         {"core/a.c": "void weir__a(void)\n{\n}\n" + STATIC * 2},
         ["core, adapters:1: 33.3 % of 3 internal functions are extern, 32 at "

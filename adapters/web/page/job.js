@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT */
+
+/* A job. */
+
+function bodyText(body) {
+  return (JSON.stringify(body, null, 2) ?? 'null').split('\n').map(visible)
+    .join('\n');
+}
+
+function jobView(topic, id) {
+  const self = {tab: 'topics', title: id, up: topicLink(topic), every: 2000};
+  const path = jobPath(topic, id);
+  const isDue = () => ['scheduled', 'ready'].includes(self.job.state);
+
+  self.load = async () => {
+    self.job = await ask(path, {}, parseExactly);
+  };
+  self.render = () => {
+    const {job} = self;
+    const counters = ['failures', 'timeouts', 'crashes', 'snoozes']
+      .filter((name) => job[name] > 0)
+      .map((name) => `${name} ${whole.format(job[name])}`);
+    return [
+      h('p', {class: 'crumbs'}, h('a', {href: '#/'}, 'Topics'), ' › ',
+        h('a', {href: topicLink(topic, job.state)}, foreign(topic))),
+      h('div', {class: 'title'}, h('h1', {}, foreign(job.id, 'id')),
+        h('span', {class: 'badge'}, shape(job.state), job.state),
+        mayAct && h('div', {class: 'actions'},
+          job.state === 'dead' && button('Requeue', 'requeue', '', 'main'),
+          isDue() && button('Reschedule …', 'reschedule'),
+          button('Delete …', 'delete', '', 'danger'))),
+      readOnly(),
+      h('div', {class: 'two'},
+        h('div', {class: 'panel'}, h('h2', {}, 'The job'), facts([
+          ['State', [shape(job.state), ' ', job.state]],
+          [job.state === 'dead' ? 'Died' : 'Due', job.due_ms != null &&
+            timeNode(job.due_ms)],
+          job.added_ms != null && ['Added', timeNode(job.added_ms)],
+          ['Group', job.group && foreign(job.group, 'id')],
+          ['Attempts', `${job.attempt}` +
+            (counters.length ? ` (${counters.join(', ')})` : '')],
+          ['Reason', job.reason && visible(job.reason)],
+          ['Last error', job.error && foreign(job.error)],
+          job.state === 'running' && ['Worker', job.worker
+            ? foreign(job.worker, 'id') : 'not told for this kind'],
+          ['Claimed', job.claimed_ms > 0 && timeNode(job.claimed_ms)],
+          ['Lease ends in', job.lease_left_ms > 0 &&
+            spanText(job.lease_left_ms)],
+          ['Lease', job.lease_left_ms === 0 &&
+            'ended; runs again when a worker serves the topic'],
+          ['Retry ladder', job.retry && visible(job.retry)],
+          ['Time to live', job.ttl_ms != null && spanText(job.ttl_ms)],
+          ['URL', job.url && foreign(job.url)],
+          ...Object.entries(job.headers || {}).map(([name, value]) =>
+            [visible(name), foreign(value, 'id')]),
+        ])),
+        h('div', {class: 'panel'}, h('h2', {}, 'Body'),
+          h('pre', {class: 'body', tabindex: 0, dir: 'ltr'},
+            bodyText(job.body)))),
+    ];
+  };
+  const leave = () => { location.hash = topicLink(topic, self.job.state); };
+  self.does = {
+    requeue: () => act(path + '/requeue', {}, 'It is ready again.'),
+    delete: async () => {
+      const ok = await question('Delete this job?', h('p', {},
+        self.job.state === 'running'
+          ? 'The run that goes on is not interrupted; its verdict is ignored.'
+          : 'It is gone for good then.'), 'Delete', true);
+      if (!ok) return;
+      try {
+        await post(path + '/delete');
+        say(`${id} is deleted`);
+        leave();
+      } catch (error) {
+        say(error.message, true);
+      }
+    },
+    reschedule: async () => {
+      const fields = await question('Give it another due time', [
+        h('label', {class: 'field'}, 'From now, such as 15s, 3m, 2h, 1d',
+          h('input', {name: 'delay', autocomplete: 'off', placeholder: '15m'})),
+        h('label', {class: 'field'}, 'or at (your time)', h('input',
+          {type: 'datetime-local', name: 'at', step: 1}))], 'Reschedule');
+      if (!fields) return;
+      await act(path + '/reschedule', {delay: fields.delay || undefined,
+        at: fields.at ? new Date(fields.at).toISOString() : undefined},
+      'It has another due time.');
+    },
+  };
+  return self;
+}
