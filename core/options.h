@@ -53,6 +53,7 @@
     X(auto_ack, SWITCH, WEIR__CONCURRENT | WEIR__LIST, 0, 1, 0, NULL, 0)      \
     X(parking, CHOICE, WEIR__CONCURRENT, 0, 1, 0, "atomic|two-step", 0)       \
     X(key, TEXT, WEIR__EXTERNAL, 0, 128, 0, NULL, 0)                          \
+    X(end, CHOICE, WEIR__LIST, 0, 1, 0, "left|right", 0)                      \
     X(group, TEXT, WEIR__STREAM, 0, 128, 0, NULL, 0)                          \
     X(on_retry, TOPIC, WEIR__EXTERNAL, 0, WEIR_MAX_TOPIC, 0, "none", 0)       \
     X(start, CHOICE, WEIR__STREAM, 0, 1, 0, "0|$", 0)                         \
@@ -70,6 +71,9 @@
     X(linger, DURATION, WEIR__BOUNDED, 0, WEIR__HOUR_MS, 0, NULL, 0)          \
     X(hot, GROUPS, WEIR__BOUNDED, 0, 500, 0, NULL, 0)
 /* clang-format on */
+
+/* Values of `end`. */
+enum { WEIR__LEFT, WEIR__RIGHT };
 
 /* Values of `overflow`. */
 enum { WEIR__DROP_OLDEST, WEIR__DROP_NEW, WEIR__REJECT };

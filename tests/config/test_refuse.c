@@ -21,7 +21,7 @@ static const struct refusal names[] = {
      "kind, retry, retry_jitter, concurrency, prefetch, weight, "
      "timeout, lease, max_crashes, ttl, max_dead, on_dead, max_body, "
      "max_pending, durability, delay, consumers, lock, auto_ack, parking, key, "
-     "group, "
+     "end, group, "
      "on_retry, start, after, claim_idle, batch, length, overflow, max_age, "
      "group_ttl, linger, hot"},
     {"worker { port = 1 }",
@@ -53,7 +53,7 @@ static const struct refusal names[] = {
      "prefetch, weight, timeout, lease, max_crashes, ttl, max_dead, "
      "on_dead, max_body, max_pending, durability, delay, consumers, lock, "
      "auto_ack, "
-     "parking, key, group, on_retry, start, after, claim_idle, batch, "
+     "parking, key, end, group, on_retry, start, after, claim_idle, batch, "
      "length, overflow, max_age, group_ttl, linger, hot"},
 };
 

@@ -58,6 +58,33 @@ def weir_add_pushes_json_that_other_consumers_understand(place):
 
 
 @test
+def a_list_that_lpush_fills_runs_in_order_from_its_right_end(place):
+    redis = make(place, "end=right")
+    redis_cli(place, "LPUSH", "t", "1", "2", "3")
+    place.ok("add", "t", "--body", "4")
+    expect([b"4", b"3", b"2", b"1"], redis("LRANGE", "t", 0, -1))
+    expect([1, 2, 3, 4],
+           [job["body"] for job in place.ok("list", "t", "--json")])
+    place.drain(place.echo())
+    expect([1, 2, 3, 4], bodies(place))
+
+
+@test
+def the_end_of_a_list_changes_while_it_is_served(place):
+    redis = make(place)
+    worker = place.work(place.echo())
+    redis("RPUSH", "t", "1")
+    eventually(lambda: bodies(place) == [1], "it was handled")
+    place.ok("pause", "t")
+    redis("LPUSH", "t", "2", "3", "4")
+    place.ok("topic", "set", "t", "end=right")
+    place.ok("resume", "t")
+    eventually(lambda: len(bodies(place)) == 4, "they were handled")
+    stop_cleanly(worker)
+    expect([1, 2, 3, 4], bodies(place))
+
+
+@test
 def looking_at_a_topic_leaves_its_retries_alone(place):
     redis = make(place, "retry=200ms ...")
     redis("RPUSH", "t", "1")
@@ -184,6 +211,7 @@ def what_a_list_cannot_do_is_refused_with_exit_2(place):
                  ("topic", "set", "t", "group=g")):
         place.weir(*line).expect_complaint(2, "kind list")
     for option, word in (("auto_ack=maybe", "no|yes"),
+                         ("end=middle", "left|right"),
                          ("key=" + "k" * 200, "too long"),
                          ("on_retry=a b", "on_retry")):
         place.weir("topic", "set", "t", option).expect_complaint(2, word)

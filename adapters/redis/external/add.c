@@ -7,7 +7,8 @@
 #include "core/text.h"
 
 /* Adding entries as any other program does: the body as JSON at the end of the
- * list, or as the field `body` of an entry of the stream. */
+ * list that nothing is taken from, or as the field `body` of an entry of the
+ * stream. */
 
 /* Looked up again after that: somebody may serve another key by now. */
 #define FOUND_NS INT64_C(1000000000)
@@ -48,15 +49,19 @@ static void on_added(struct weir__request *request, int code,
 static void send_add(struct weir__external_add *add)
 {
     struct weir__external_topic *topic = add->topic;
-    bool is_stream = topic->is_stream;
+    bool is_right = topic->place.is_right;
     struct weir__buf bytes = {0};
 
-    weir__resp_command(&bytes, is_stream ? 5 : 3);
-    weir__resp_str(&bytes, is_stream ? "XADD" : "RPUSH");
-    weir__resp_str(&bytes, topic->place.key);
-    if (is_stream) {
+    if (topic->is_stream) {
+        weir__resp_command(&bytes, 5);
+        weir__resp_str(&bytes, "XADD");
+        weir__resp_str(&bytes, topic->place.key);
         weir__resp_str(&bytes, "*");
         weir__resp_str(&bytes, "body");
+    } else {
+        weir__resp_command(&bytes, 3);
+        weir__resp_str(&bytes, is_right ? "LPUSH" : "RPUSH");
+        weir__resp_str(&bytes, topic->place.key);
     }
     weir__resp_bytes(&bytes, weir__slice_of(add->json, add->len));
     add->request.done = on_added;

@@ -277,7 +277,7 @@ static void write_claim(struct weir__buf *bytes,
     weir__resp_eval(bytes,
                     is_stream ? &weir__script_external_claim_stream
                               : &weir__script_external_claim_list,
-                    9, is_stream ? 10 : 7);
+                    9, is_stream ? 10 : 8);
     weir__prefix_keys(bytes, &topic->base.prefix,
                       "meta wait run lease held past auto");
     weir__resp_str(bytes, key);
@@ -290,6 +290,7 @@ static void write_claim(struct weir__buf *bytes,
     if (!is_stream) {
         weir__resp_int(bytes, options->auto_ack);
         weir__claim_write_server(bytes, &topic->base);
+        weir__resp_str(bytes, weir__external_end(options->end == WEIR__RIGHT));
         return;
     }
     weir__resp_str(bytes, weir__external_group(topic));

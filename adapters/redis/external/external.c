@@ -106,6 +106,11 @@ const char *weir__external_key(const struct weir__external_topic *topic)
                                                : topic->base.name;
 }
 
+const char *weir__external_end(bool is_right)
+{
+    return is_right ? "right" : "";
+}
+
 const char *weir__external_group(const struct weir__external_topic *topic)
 {
     if (!topic->is_stream)
@@ -124,7 +129,10 @@ static void serve(struct weir__store_topic *base)
         topic->found_ns = 0;
         weir__external_stop_waiting(topic);
     }
+    if (topic->served_end != base->options->end)
+        topic->found_ns = 0;
     memcpy(topic->served_key, base->options->key, sizeof(topic->served_key));
+    topic->served_end = base->options->end;
 }
 
 static void listen(struct weir__store_topic *topic)

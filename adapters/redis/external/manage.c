@@ -8,7 +8,7 @@
 /* Requests about entries: first where these are, then counts, a page of them,
  * or calls of a script that deletes some until there are no more. */
 
-enum { LIST_HEAD = 1, LIST_FIELDS = 4 };
+enum { LIST_HEAD = 1, LIST_FIELDS = 4, PLACE = 3 };
 
 /* --- where the entries are ---------------------------------------------- */
 
@@ -16,7 +16,8 @@ enum { LIST_HEAD = 1, LIST_FIELDS = 4 };
  * that are stored with the topic, or what a worker that serves it left in
  * `meta`. */
 
-/* Reply { kind, key stored, group stored, key served, group served }. */
+/* Reply { kind, key stored, group stored, end stored, key served, group served,
+ * end served }. */
 void weir__external_find(struct weir__external_topic *topic,
                          struct weir__request *request)
 {
@@ -28,12 +29,25 @@ void weir__external_find(struct weir__external_topic *topic,
                      WEIR__SEND_AGAIN, request);
 }
 
+/* The end as it is said by the topic's options, else by the reply. */
+static bool choose_end(const struct weir__external_topic *topic,
+                       const struct redisReply *reply)
+{
+    struct weir_slice text = {0};
+
+    if (topic->base.options->end == WEIR__RIGHT)
+        return true;
+    if (!weir__reply_str(reply, PLACE, &text) || text.len == 0)
+        (void)weir__reply_str(reply, 2 * PLACE, &text);
+    return weir__slice_equal(text, weir__slice_str("right"));
+}
+
 static void choose(char *to, const char *served, const struct redisReply *reply,
                    size_t at, const char *usual)
 {
     struct weir_slice text = weir__slice_str(usual), found;
 
-    if (weir__reply_str(reply, at + 2, &found) && found.len > 0)
+    if (weir__reply_str(reply, at + PLACE, &found) && found.len > 0)
         text = found;
     if (weir__reply_str(reply, at, &found) && found.len > 0)
         text = found;
@@ -62,6 +76,7 @@ int weir__external_found(const struct weir__external_topic *topic, int code,
            topic->is_stream ? topic->base.store->url.prefix : "");
     if (!topic->is_stream)
         ret_place->group[0] = '\0';
+    ret_place->is_right = choose_end(topic, reply);
     code = weir__topic_check_key(&topic->base, weir__slice_str(ret_place->key));
     if (code != WEIR_OK)
         return code;
@@ -219,13 +234,14 @@ static void send_list(struct call *call)
     struct weir__buf bytes = {0};
 
     call->request.done = on_listed;
-    weir__resp_eval(&bytes, &weir__script_external_list, 7, 3);
+    weir__resp_eval(&bytes, &weir__script_external_list, 7, 4);
     weir__prefix_keys(&bytes, &call->topic->base.prefix,
                       "meta wait run held past dead");
     weir__resp_str(&bytes, call->place.key);
     weir__resp_str(&bytes, call->place.group);
     weir__resp_str(&bytes, weir_job_state_name(call->state));
     weir__resp_int(&bytes, (int64_t)call->limit);
+    weir__resp_str(&bytes, weir__external_end(call->place.is_right));
     weir__place_send(at, &bytes, &weir__script_external_list,
                      WEIR__SEND_AGAIN | weir__send_bodies(call->limit),
                      &call->request);

@@ -67,8 +67,10 @@ struct weir__external_add;
 
 enum { WEIR__SOURCE_MAX = sizeof(((struct weir__options *)NULL)->key) - 1 };
 
-/* Which key and group the entries are in. */
+/* Which key and group the entries are in; a list is taken from its left, or
+ * else from its right. */
 struct weir__external_place {
+    bool is_right;
     char key[WEIR__SOURCE_MAX + 1];
     char group[WEIR__SOURCE_MAX + 1];
 };
@@ -79,6 +81,7 @@ struct weir__external_topic {
     bool is_stream;
     char consumer[WEIR__REDIS_PREFIX_CAP + WEIR_MAX_TOPIC + 1];
     char served_key[WEIR__SOURCE_MAX + 1]; /* option key as last served */
+    uint32_t served_end;                   /* option end as well */
 
     size_t entry_bytes; /* what an entry costs, running mean */
 
@@ -107,6 +110,9 @@ weir__external_topic_of(struct weir__store_topic *port);
 
 /* The list or stream as the options name it. */
 const char *weir__external_key(const struct weir__external_topic *topic);
+
+/* The end that a list is taken from as scripts read it: "right" or "". */
+const char *weir__external_end(bool is_right);
 
 /* The consumer group; "": a list has none. */
 const char *weir__external_group(const struct weir__external_topic *topic);

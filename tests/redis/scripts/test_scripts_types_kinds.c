@@ -91,7 +91,8 @@ static void fill_list(void)
 
 static const char *claim_list(void)
 {
-    const char *const args[] = {"list", "10", "9000", "0", "", "", "", NULL};
+    const char *const args[] = {"list", "10", "9000", "0", "",
+                                "",     "",   "",     NULL};
 
     return script_run(&weir__script_external_claim_list,
                       "meta wait run lease held past auto list", args);

@@ -185,6 +185,16 @@ TEST(large_entries_of_a_list_come_in_parts)
     EXPECT_INT(0, redis_int(proc, "EXISTS t"));
 }
 
+TEST(large_entries_come_in_parts_from_the_right_as_well)
+{
+    struct host *host = open_of("list");
+
+    host_serve(host, "end=right");
+    put(into_list, "16", "4");
+    expect_in_parts(host, 4);
+    EXPECT_INT(0, redis_int(proc, "EXISTS t"));
+}
+
 TEST(large_entries_of_a_stream_come_in_parts)
 {
     struct host *host = open_of("stream");

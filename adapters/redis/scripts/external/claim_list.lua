@@ -7,7 +7,8 @@
 -- KEYS  meta wait run lease held past auto, the list, absent
 -- ARGV  kind, room (0: only look), lease ms, revision of the stored options
 --       that the worker knows, name of the list if it is not the topic's, 1
---       for auto-ack, which server answers (server.lua)
+--       for auto-ack, which server answers (server.lua), the end that the list
+--       is taken from: 'right', else left
 -- Reply { time in us, token, us until there is more to do (0: now, -1: nothing
 --         waits), entries, revision * 2 (+ 1 if paused),
 --         id, bytes, past, due ms, ..., and what was set aside, if anything
@@ -29,9 +30,9 @@ local list, room = KEYS[8], tonumber(ARGV[2])
 local stored = external_kind(keys.meta, ARGV[1])
 if stored ~= ARGV[1] then return { -1, stored } end
 local options = call('HMGET', keys.meta, 'paused', 'revision', 'key',
-                     'server')
-if (options[3] or '') ~= ARGV[5] then
-  call('HSET', keys.meta, 'key', ARGV[5])
+                     'server', 'end')
+if (options[3] or '') ~= ARGV[5] or (options[5] or '') ~= ARGV[8] then
+  call('HSET', keys.meta, 'key', ARGV[5], 'end', ARGV[8])
 end
 external_meet(keys, options[4], ARGV[7], tonumber(ARGV[3]), now)
 external_expire(keys, now)
@@ -75,9 +76,11 @@ for from = 1, #due / 2, 128 do
 end
 
 local kept = #out
-local taken, given = read_fitting(list, 0, room - kept)
+local is_right = ARGV[8] == 'right'
+local taken, given = read_fitting(list, 0, room - kept, is_right)
 if #taken > 0 then
-  call('LTRIM', list, #taken, -1)
+  if is_right then call('LTRIM', list, 0, -1 - #taken)
+  else call('LTRIM', list, #taken, -1) end
   local last = increment(keys.meta, 'taken', #taken, now) - #taken
   local held = {}
   for i = 1, #taken do

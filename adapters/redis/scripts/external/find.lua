@@ -2,9 +2,12 @@
 -- find: where the entries of a topic are.
 --
 -- KEYS  meta options
--- Reply { kind ('' = no such topic), key and group that are stored with it, key
---         and group of the worker that served it last; '' = none }
-local options = redis.call('HMGET', KEYS[2], 'key', 'group')
-local served = redis.call('HMGET', KEYS[1], 'key', 'group')
-return { redis.call('HGET', KEYS[1], 'kind') or '', options[1] or '',
-         options[2] or '', served[1] or '', served[2] or '' }
+-- Reply { kind ('' = no such topic), key, group and end that are stored with
+--         it, those of the worker that served it last; '' = none }
+local reply = { redis.call('HGET', KEYS[1], 'kind') or '' }
+for _, from in ipairs({ KEYS[2], KEYS[1] }) do
+  for _, value in ipairs(redis.call('HMGET', from, 'key', 'group', 'end')) do
+    reply[#reply + 1] = value or ''
+  end
+end
+return reply

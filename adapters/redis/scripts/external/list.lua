@@ -3,7 +3,8 @@
 -- list.
 --
 -- KEYS  meta wait run held past dead, the list or stream
--- ARGV  group ('': a list), state (scheduled, ready, running, dead), most
+-- ARGV  group ('': a list), state (scheduled, ready, running, dead), most,
+--       the end that a list is taken from: 'right', else left
 -- Reply { kind ('' = no such topic), id, ms, past, bytes or { field, ... }, ...
 --         } until the reply is full
 --#include lag
@@ -38,7 +39,7 @@ end
 
 local function give_untaken(count)
   if group == '' then
-    for _, bytes in ipairs(call('LRANGE', source, 0, count - 1)) do
+    for _, bytes in ipairs(read_end(source, 0, count, ARGV[4] == 'right')) do
       give('~', now, bytes)
     end
     return

@@ -38,15 +38,25 @@ local function fits_whole(some)
   return true
 end
 
+-- `count` entries of a list, `from` of them skipped, as they come when they are
+-- taken one by one from its left, or else from its right.
+local function read_end(list, from, count, is_right)
+  if not is_right then
+    return redis.call('LRANGE', list, from, from + count - 1)
+  end
+  local some, turned = redis.call('LRANGE', list, -from - count, -from - 1), {}
+  for i = #some, 1, -1 do turned[#turned + 1] = some[i] end
+  return turned
+end
+
 -- Entries of a list from `from` on, `most` of them, or fewer where the reply is
 -- full with them; and what of them may be given. Not all are asked for at once,
 -- since a script holds in memory what it asks for.
-local function read_fitting(list, from, most)
+local function read_fitting(list, from, most, is_right)
   local entries, given, count = {}, {}, 0
   while count < most and not is_full() do
     local part = math.min(most - count, 128)
-    local at = from + count
-    local some = redis.call('LRANGE', list, at, at + part - 1)
+    local some = read_end(list, from + count, part, is_right)
     local is_whole = fits_whole(some)
     if is_whole and part == most then return some, some end
     for i = 1, #some do
