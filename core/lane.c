@@ -99,7 +99,7 @@ static size_t buffer_of(const struct weir__lane *lane)
     return jobs > WEIR__HOLD_MAX ? WEIR__HOLD_MAX : (size_t)jobs;
 }
 
-static size_t concurrency_of(const struct weir__lane *lane)
+size_t weir__lane_concurrency(const struct weir__lane *lane)
 {
     size_t concurrency = lane->options->concurrency, threads;
 
@@ -113,7 +113,7 @@ static size_t concurrency_of(const struct weir__lane *lane)
  * time, and their jobs wait in the buffer. */
 static size_t starts_of(const struct weir__lane *lane)
 {
-    size_t concurrency = concurrency_of(lane);
+    size_t concurrency = weir__lane_concurrency(lane);
 
     if (!lane->is_async)
         return lane->options->prefetch != WEIR__OPTION_AUTO ? concurrency : 0;

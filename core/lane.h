@@ -169,7 +169,8 @@ struct weir__reactor {
     /* The longest that anything due had to wait for the loop: now, in the
      * WEIR__LAG_NS before, and when it begins anew. */
     int64_t lag_ns, lag_before_ns, lag_end_ns;
-    const char *named[WEIR_WORKER_TOPICS]; /* for weir__reactor_describe */
+    struct weir_worker_topic *told; /* for weir__reactor_topics; owned */
+    size_t told_cap;
     struct weir__lane *lanes;
     size_t lane_count;   /* also of topics that are served no longer */
     size_t served_count; /* lanes with a handler */
@@ -216,6 +217,9 @@ struct weir__lane *weir__lane_list_pop(struct weir__reactor *reactor,
 /* lane.c: flow control. */
 void weir__lane_arm(struct weir__lane_deadline *deadline, int64_t at_ns);
 size_t weir__lane_held(const struct weir__lane *lane);
+
+/* How many of its jobs may run at once: one that blocks wants a thread. */
+size_t weir__lane_concurrency(const struct weir__lane *lane);
 void weir__lane_expired(struct weir__lane_deadline *deadline);
 void weir__lane_feed(struct weir__lane *lane);
 void weir__lane_sleep(struct weir__lane *lane, int64_t ns);

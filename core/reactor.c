@@ -45,6 +45,7 @@ void weir__reactor_free(struct weir__reactor *reactor)
         weir__mem_free(lane);
     }
     weir__tickets_fini(&reactor->tickets);
+    weir__mem_free(reactor->told);
     weir__mem_free(reactor);
 }
 
@@ -299,40 +300,48 @@ void weir__reactor_times(const struct weir__reactor *reactor, weir__times_fn fn,
     }
 }
 
-/* Into the place of its name in byte order, where there is room for it. */
-static void name_topic(struct weir__reactor *reactor, size_t count,
-                       const char *name)
+struct weir_worker_topic *weir__reactor_topics(struct weir__reactor *reactor,
+                                               size_t *ret_count)
 {
-    const char **named = reactor->named;
-    size_t at = count < WEIR_WORKER_TOPICS ? count : WEIR_WORKER_TOPICS - 1;
+    size_t count = 0;
 
-    if (count >= WEIR_WORKER_TOPICS && strcmp(name, named[at]) > 0)
-        return;
-    for (; at > 0 && strcmp(name, named[at - 1]) < 0; at--)
-        named[at] = named[at - 1];
-    WEIR_ASSERT(at == 0 || strcmp(named[at - 1], name) < 0);
-    named[at] = name;
+    *ret_count = 0;
+    if (reactor->told_cap < reactor->served_count) {
+        struct weir_worker_topic *told =
+            weir__mem_grow(reactor->told, reactor->served_count, sizeof(*told));
+
+        if (told == NULL)
+            return NULL;
+        reactor->told = told;
+        reactor->told_cap = reactor->served_count;
+    }
+    for (const struct weir__lane *lane = reactor->lanes; lane != NULL;
+         lane = lane->next) {
+        if (lane->handler == NULL)
+            continue;
+        WEIR_ASSERT(count < reactor->told_cap);
+        reactor->told[count++] = (struct weir_worker_topic){
+            .name = lane->name,
+            .concurrency = weir__lane_concurrency(lane),
+            .held = weir__lane_held(lane),
+            .running = lane->pending.count,
+        };
+    }
+    *ret_count = count;
+    return reactor->told;
 }
 
 bool weir__reactor_describe(struct weir__reactor *reactor,
                             struct weir_worker *worker)
 {
     struct weir_totals totals;
-    size_t count = 0;
     int64_t lag_ns = reactor->lag_ns > reactor->lag_before_ns
                          ? reactor->lag_ns
                          : reactor->lag_before_ns;
 
     weir__reactor_totals(reactor, &totals);
     WEIR_ASSERT(totals.pending <= totals.held);
-    for (const struct weir__lane *lane = reactor->lanes; lane != NULL;
-         lane = lane->next)
-        if (lane->handler != NULL)
-            name_topic(reactor, count++, lane->name);
-    worker->topics = reactor->named;
-    worker->topic_count =
-        count < WEIR_WORKER_TOPICS ? count : WEIR_WORKER_TOPICS;
-    worker->topics_total = count;
+    worker->topics_total = reactor->served_count;
     worker->held = totals.held;
     worker->running = totals.pending;
     worker->connections = totals.connections;

@@ -208,8 +208,14 @@ typedef void (*weir__times_fn)(const char *topic,
 void weir__reactor_times(const struct weir__reactor *reactor, weir__times_fn fn,
                          void *arg);
 
-/* Fill in topics, what is in hand, connections, lag, and whether it stops.
- * False: it has stopped. */
+/* The topics that are served, in no order; the reactor's memory, of which the
+ * caller may change the order until the next such call. NULL: none, or out of
+ * memory. */
+struct weir_worker_topic *weir__reactor_topics(struct weir__reactor *reactor,
+                                               size_t *ret_count);
+
+/* Fill in how many topics there are, what is in hand, connections, lag, and
+ * whether it stops. False: it has stopped. */
 bool weir__reactor_describe(struct weir__reactor *reactor,
                             struct weir_worker *worker);
 

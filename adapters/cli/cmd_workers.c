@@ -17,7 +17,9 @@
 enum { WIDE };
 
 static const struct weir__flag flags[] = {
-    [WIDE] = {"wide", NULL, "every column, and as many topics as are told"},
+    [WIDE] = {"wide", NULL,
+              "every column; of topics how many jobs run of how many\n"
+              "may at once: order=3/4"},
 };
 
 /* --- asking --------------------------------------------------------------- */
@@ -26,9 +28,18 @@ static struct json_object *topics_json(const struct weir_worker *worker)
 {
     struct json_object *array = json_object_new_array();
 
-    for (size_t i = 0; i < worker->topic_count; i++)
-        array =
-            weir__array_with(array, json_object_new_string(worker->topics[i]));
+    for (size_t i = 0; i < worker->topic_count; i++) {
+        const struct weir_worker_topic *topic = &worker->topics[i];
+
+        array = weir__array_with(
+            array, WEIR__OBJECT(weir__field_str("topic", topic->name),
+                                topic->concurrency > 0
+                                    ? weir__field_number("concurrency",
+                                                         topic->concurrency)
+                                    : weir__field_null("concurrency"),
+                                weir__field_number("held", topic->held),
+                                weir__field_number("running", topic->running)));
+    }
     return array;
 }
 
@@ -106,10 +117,25 @@ static int64_t number_of(struct json_object *worker, const char *name)
 
 enum { MORE_CAP = 24 }; /* " +9223372036854775807" */
 
+/* Of an earlier version, which does not tell it, the name alone. */
+static void print_topic(struct json_object *topic, bool is_wide,
+                        char text[WEIR_MAX_TOPIC + 48])
+{
+    int64_t concurrency = number_of(topic, "concurrency");
+
+    if (is_wide && concurrency > 0)
+        (void)snprintf(text, WEIR_MAX_TOPIC + 48, "%s=%" PRId64 "/%" PRId64,
+                       text_of(topic, "topic"), number_of(topic, "running"),
+                       concurrency); /* fits */
+    else
+        (void)snprintf(text, WEIR_MAX_TOPIC + 48, "%s",
+                       text_of(topic, "topic")); /* fits */
+}
+
 /* The first topics, as many as fit, and how many more there are; of the first
  * one as much as fits. */
 static void put_topics(struct weir__row *row, struct json_object *worker,
-                       size_t cap)
+                       size_t cap, bool is_wide)
 {
     struct json_object *topics = json_object_object_get(worker, "topics");
     int64_t left = number_of(worker, "topics_total");
@@ -117,10 +143,9 @@ static void put_topics(struct weir__row *row, struct json_object *worker,
     char text[WEIR__TABLE_CELL] = "", more[MORE_CAP] = "";
 
     for (size_t i = 0; i < count; i++) {
-        const char *name =
-            json_object_get_string(json_object_array_get_idx(topics, i));
-        char then[MORE_CAP] = "";
+        char name[WEIR_MAX_TOPIC + 48], then[MORE_CAP] = "";
 
+        print_topic(json_object_array_get_idx(topics, i), is_wide, name);
         if (--left > 0)
             (void)snprintf(then, sizeof(then), " +%" PRId64, left); /* fits */
         if (i > 0 && len + 1 + strlen(name) + strlen(then) > cap)
@@ -163,13 +188,13 @@ static void put_connection(struct weir__row *row, struct json_object *worker)
 }
 
 static void set_row(struct weir__table *table, size_t at,
-                    struct json_object *worker, size_t topics_cap)
+                    struct json_object *worker, size_t topics_cap, bool is_wide)
 {
     int64_t lag_ms = number_of(worker, "lag_us") / 1000;
     struct weir__row row = {0};
 
     weir__row_put(&row, "%s", text_of(worker, "name"));
-    put_topics(&row, worker, topics_cap);
+    put_topics(&row, worker, topics_cap, is_wide);
     weir__row_put(&row, "%" PRId64, number_of(worker, "held"));
     weir__row_put(&row, "%" PRId64, number_of(worker, "running"));
     put_age(&row, number_of(worker, "seen_ms") - number_of(worker, "since_ms"));
@@ -234,7 +259,8 @@ static enum weir__exit print_table(const struct weir__ask *ask)
     room = is_wide ? WEIR__TABLE_CELL - 1 : room_for_topics(workers, width);
     set_titles(&table);
     for (size_t i = 0; i < count; i++)
-        set_row(&table, i + 1, json_object_array_get_idx(workers, i), room);
+        set_row(&table, i + 1, json_object_array_get_idx(workers, i), room,
+                is_wide);
     if (!is_wide)
         fit(&table, width);
     weir__table_print(&table, 0);
@@ -264,10 +290,11 @@ const struct weir__command weir__cmd_workers = {
         "ends, or 15 s after it\ndied or stood still. LAG is how late its loop "
         "was at worst of late, CONN how\nit reaches the server and how often "
         "it came back.\nWith --json: {\"workers\":[{\"name\",\"host\",\"pid\","
-        "\"version\",\"topics\",\n\"topics_total\",\"held\",\"running\","
-        "\"since_ms\",\"seen_ms\",\"lag_us\",\"transport\",\n\"connections\","
-        "\"stopping\"},...]}; topics are the first 16 names, times those of\n"
-        "the server.",
+        "\"version\",\"topics\":\n[{\"topic\",\"concurrency\",\"held\","
+        "\"running\"}],\"topics_total\",\"held\",\"running\",\n"
+        "\"since_ms\",\"seen_ms\",\"lag_us\",\"transport\",\"connections\","
+        "\"stopping\"},...]};\ntopics are the first 1,000, concurrency is null "
+        "where the worker does not tell\nit, times are those of the server.",
     .example = "weir workers",
     .exits = "0 listed, also when there are none, 2 wrong usage,\n"
              "  5 server unreachable",

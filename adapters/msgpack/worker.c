@@ -6,9 +6,21 @@
 #include <string.h>
 
 #include "adapters/msgpack/scan.h"
+#include "core/assert.h"
+#include "core/mem.h"
 #include "core/text.h"
 
-enum { FIXMAP = 0x80, ARRAY16 = 0xdc, STR8 = 0xd9, INT64 = 0xd3, BIG = 8 };
+enum {
+    FIXMAP = 0x80,
+    FIXINT_MAX = 0x7f,
+    ARRAY16 = 0xdc,
+    STR8 = 0xd9,
+    UINT32 = 0xce,
+    INT64 = 0xd3,
+    BIG = 8
+};
+
+enum { TOLD = 3 }; /* numbers of a topic */
 
 /* --- what there is -------------------------------------------------------- */
 
@@ -69,19 +81,47 @@ static void put_number(struct weir__buf *buf, int64_t number)
     weir__buf_append(buf, bytes, sizeof(bytes));
 }
 
+static void put_array(struct weir__buf *buf, const char *name, size_t count)
+{
+    const uint8_t head[] = {ARRAY16, (uint8_t)(count >> 8), (uint8_t)count};
+
+    put_text(buf, name);
+    weir__buf_append(buf, head, sizeof(head));
+}
+
+/* In few bytes; beyond 32 bits the largest of them. */
+static void put_count(struct weir__buf *buf, uint64_t count)
+{
+    const uint32_t some = count < UINT32_MAX ? (uint32_t)count : UINT32_MAX;
+    const uint8_t bytes[] = {UINT32, (uint8_t)(some >> 24),
+                             (uint8_t)(some >> 16), (uint8_t)(some >> 8),
+                             (uint8_t)some};
+
+    if (some <= FIXINT_MAX)
+        weir__buf_append(buf, &bytes[4], 1);
+    else
+        weir__buf_append(buf, bytes, sizeof(bytes));
+}
+
 static void put_topics(struct weir__buf *buf, const struct weir_worker *worker)
 {
-    const uint8_t head[] = {ARRAY16, 0, (uint8_t)worker->topic_count};
+    const size_t count = worker->topic_count;
 
-    put_text(buf, "topics");
-    weir__buf_append(buf, head, sizeof(head));
-    for (size_t i = 0; i < worker->topic_count; i++)
-        put_text(buf, worker->topics[i]);
+    WEIR_ASSERT(count <= WEIR_WORKER_TOPICS);
+    put_array(buf, "topics", count);
+    for (size_t i = 0; i < count; i++)
+        put_text(buf, worker->topics[i].name);
+    put_array(buf, "serves", TOLD * count);
+    for (size_t i = 0; i < count; i++) {
+        put_count(buf, worker->topics[i].concurrency);
+        put_count(buf, worker->topics[i].held);
+        put_count(buf, worker->topics[i].running);
+    }
 }
 
 void weir__worker_write(struct weir__buf *buf, const struct weir_worker *worker)
 {
-    const uint8_t head = FIXMAP | (TEXTS + NUMBERS + 2);
+    const uint8_t head = FIXMAP | (TEXTS + NUMBERS + 3);
 
     weir__buf_append(buf, &head, 1);
     for (size_t i = 0; i < TEXTS; i++) {
@@ -102,8 +142,8 @@ void weir__worker_write(struct weir__buf *buf, const struct weir_worker *worker)
     put_number(buf, worker->is_stopping);
     put_topics(buf, worker);
 }
-_Static_assert(TEXTS + NUMBERS + 2 < 16, "a small map holds them");
-_Static_assert(WEIR_WORKER_TOPICS <= UINT8_MAX, "one byte counts them");
+_Static_assert(TEXTS + NUMBERS + 3 < 16, "a small map holds them");
+_Static_assert(TOLD *WEIR_WORKER_TOPICS <= UINT16_MAX, "two bytes count them");
 
 /* --- reading -------------------------------------------------------------- */
 
@@ -123,34 +163,116 @@ static int64_t number_of(const struct weir_value *value)
                                                              : 0;
 }
 
-static void read_topics(struct weir_slice bytes, struct weir__worker *worker)
+/* Step over a value of checked bytes, which is told. */
+static struct weir_value next(struct weir_slice *bytes)
 {
-    for (size_t i = 0; i < WEIR_WORKER_TOPICS; i++) {
-        struct weir_value value;
-        char path[24];
+    struct weir_value value;
+    size_t len = weir__msgpack_length(*bytes);
 
-        (void)snprintf(path, sizeof(path), "topics.%zu", i); /* fits */
-        weir__msgpack_find(bytes, path, &value);
-        if (value.type != WEIR_TYPE_STR)
-            return;
-        copy_text(worker->topic[i], sizeof(worker->topic[i]), value.as.bytes);
-        worker->topics[i] = worker->topic[i];
-        worker->told.topic_count = i + 1;
+    (void)weir__msgpack_head(*bytes, &value);
+    *bytes = weir__slice_of(bytes->ptr + len, bytes->len - len);
+    return value;
+}
+
+/* The elements of the array of that name in a checked map; 0: it has none. */
+static size_t open_array(struct weir_slice bytes, const char *name,
+                         struct weir_slice *ret_elements)
+{
+    struct weir_value map, array;
+    size_t len = weir__msgpack_head(bytes, &map);
+
+    if (map.type != WEIR_TYPE_MAP)
+        return 0;
+    bytes = weir__slice_of(bytes.ptr + len, bytes.len - len);
+    for (size_t i = 0; i < map.as.count; i++) {
+        struct weir_value key = next(&bytes);
+
+        if (key.type != WEIR_TYPE_STR ||
+            !weir__slice_equal(key.as.bytes, weir__slice_str(name))) {
+            (void)next(&bytes);
+            continue;
+        }
+        len = weir__msgpack_head(bytes, &array);
+        *ret_elements = weir__slice_of(bytes.ptr + len, bytes.len - len);
+        return array.type == WEIR_TYPE_ARRAY ? array.as.count : 0;
+    }
+    return 0;
+}
+
+/* Those from before `serves` do not tell it. */
+static void read_serves(struct weir_slice bytes, struct weir__worker *worker)
+{
+    struct weir_slice serves;
+    size_t count = open_array(bytes, "serves", &serves) / TOLD;
+
+    for (size_t i = 0; i < count && i < worker->told.topic_count; i++) {
+        struct weir_value told[TOLD];
+
+        for (size_t k = 0; k < TOLD; k++)
+            told[k] = next(&serves);
+        worker->topics[i].concurrency = (uint64_t)number_of(&told[0]);
+        worker->topics[i].held = (uint64_t)number_of(&told[1]);
+        worker->topics[i].running = (uint64_t)number_of(&told[2]);
     }
 }
 
-int weir__worker_read(struct weir_slice bytes, struct weir__worker *ret_worker)
+/* Room for so many topics and their names. */
+static int reserve(struct weir__worker *worker, size_t count)
 {
-    struct weir_worker *told = &ret_worker->told;
+    if (worker->topics_cap < count) {
+        struct weir_worker_topic *topics =
+            weir__mem_grow(worker->topics, count, sizeof(*topics));
+
+        if (topics == NULL)
+            return WEIR_ENOMEM;
+        worker->topics = topics;
+        worker->topics_cap = count;
+    }
+    weir__buf_reset(&worker->names);
+    return weir__buf_reserve(&worker->names, count * (WEIR_MAX_TOPIC + 1)) ==
+                   NULL
+               ? WEIR_ENOMEM
+               : WEIR_OK;
+}
+
+static int read_topics(struct weir_slice bytes, struct weir__worker *worker)
+{
+    struct weir_slice names;
+    size_t count = open_array(bytes, "topics", &names);
+
+    count = count < WEIR_WORKER_TOPICS ? count : WEIR_WORKER_TOPICS;
+    if (count > 0 && reserve(worker, count) < 0)
+        return WEIR_ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        struct weir_value name = next(&names);
+        char *text = (char *)worker->names.ptr + i * (WEIR_MAX_TOPIC + 1);
+
+        if (name.type != WEIR_TYPE_STR)
+            break;
+        copy_text(text, WEIR_MAX_TOPIC + 1, name.as.bytes);
+        worker->topics[i] = (struct weir_worker_topic){.name = text};
+        worker->told.topic_count = i + 1;
+    }
+    worker->told.topics = worker->topics;
+    if (worker->told.topics_total < worker->told.topic_count)
+        worker->told.topics_total = worker->told.topic_count;
+    read_serves(bytes, worker);
+    return WEIR_OK;
+}
+
+int weir__worker_read(struct weir_slice bytes, struct weir__worker *worker)
+{
+    struct weir_worker *told = &worker->told;
     struct weir_value value;
 
-    *ret_worker = (struct weir__worker){.told.topics = ret_worker->topics};
+    *told = (struct weir_worker){0};
     if (weir__msgpack_check(bytes) < 0)
         return WEIR_EMALFORMED;
     for (size_t i = 0; i < TEXTS; i++) {
-        char *to = (char *)ret_worker + texts[i].to;
+        char *to = (char *)worker + texts[i].to;
 
         weir__msgpack_find(bytes, texts[i].name, &value);
+        to[0] = '\0';
         if (value.type == WEIR_TYPE_STR)
             copy_text(to, texts[i].cap, value.as.bytes);
         memcpy((char *)told + texts[i].from, &to, sizeof(to));
@@ -164,6 +286,14 @@ int weir__worker_read(struct weir_slice bytes, struct weir__worker *ret_worker)
     }
     weir__msgpack_find(bytes, "stopping", &value);
     told->is_stopping = number_of(&value) != 0;
-    read_topics(bytes, ret_worker);
-    return ret_worker->name[0] == '\0' ? WEIR_EMALFORMED : WEIR_OK;
+    if (worker->name[0] == '\0')
+        return WEIR_EMALFORMED;
+    return read_topics(bytes, worker);
+}
+
+void weir__worker_fini(struct weir__worker *worker)
+{
+    weir__mem_free(worker->topics);
+    weir__buf_fini(&worker->names);
+    *worker = (struct weir__worker){0};
 }

@@ -165,21 +165,26 @@ static int by_name(const void *left, const void *right)
                             (one->field.len < other->field.len);
 }
 
-static void tell(const struct answer *answer, const struct question *question)
+/* `worker` is the memory of one after the other. */
+static int tell(const struct answer *answer, const struct question *question,
+                struct weir__worker *worker)
 {
-    struct weir__worker worker;
+    int rc = weir__worker_read(answer->told, worker);
 
-    if (weir__worker_read(answer->told, &worker) != WEIR_OK)
-        return; /* no worker told that */
-    worker.told.seen_ms = answer->seen_ms;
-    question->fn(WEIR_OK, &worker.told, question->arg);
+    if (rc != WEIR_OK) /* malformed: no worker told that */
+        return rc == WEIR_EMALFORMED ? WEIR_OK : rc;
+    worker->told.seen_ms = answer->seen_ms;
+    question->fn(WEIR_OK, &worker->told, question->arg);
+    return WEIR_OK;
 }
 
 static int tell_all(const struct redisReply *reply,
                     const struct question *question)
 {
     size_t count = (size_t)reply->elements / FIELDS, known = 0;
+    struct weir__worker worker = {0};
     struct answer *answers;
+    int rc = WEIR_OK;
 
     if (reply->type != REDIS_REPLY_ARRAY)
         return WEIR_ESERVER;
@@ -193,10 +198,11 @@ static int tell_all(const struct redisReply *reply,
             known++;
     if (known > 1)
         qsort(answers, known, sizeof(answers[0]), by_name);
-    for (size_t i = 0; i < known; i++)
-        tell(&answers[i], question);
+    for (size_t i = 0; i < known && rc == WEIR_OK; i++)
+        rc = tell(&answers[i], question, &worker);
+    weir__worker_fini(&worker);
     weir__mem_free(answers);
-    return WEIR_OK;
+    return rc;
 }
 
 static void on_workers(struct weir__request *request, int code,

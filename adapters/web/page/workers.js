@@ -2,6 +2,8 @@
 
 /* Workers, and the nodes of the server. */
 
+const TOPICS_SHOWN = 16; /* of a worker */
+
 function workersView() {
   const self = {tab: 'workers', title: 'Workers', up: '#/', every: 2000};
   self.load = async () => {
@@ -18,10 +20,10 @@ function workersView() {
           h('div', {class: 'under quiet small'}, foreign(worker.host),
             ` · pid ${worker.pid} · weir `, visible(worker.version))]},
         {name: 'Topics', cls: 'text', cell: (worker) => [
-          worker.topics.map((topic, i) => [i > 0 && ', ',
-            h('a', {href: topicLink(topic)}, foreign(topic))]),
-          worker.topics_total > worker.topics.length &&
-            ` and ${worker.topics_total - worker.topics.length} more`]},
+          worker.topics.slice(0, TOPICS_SHOWN).map(({topic}, i) => [
+            i > 0 && ', ', h('a', {href: topicLink(topic)}, foreign(topic))]),
+          worker.topics_total > TOPICS_SHOWN &&
+            ` and ${worker.topics_total - TOPICS_SHOWN} more`]},
         {name: 'Running', cls: 'num', cell: (worker) => whole.format(worker.running)},
         {name: 'Held', cls: 'num', cell: (worker) => whole.format(worker.held)},
         {name: 'Lag of its loop', cls: 'num', cell: (worker) =>

@@ -10,7 +10,15 @@
 extern "C" {
 #endif
 
-#define WEIR_WORKER_TOPICS 16 /* most that one is named with */
+#define WEIR_WORKER_TOPICS 1000 /* most that one tells of */
+
+/* A topic as a worker serves it. */
+struct weir_worker_topic {
+    const char *name;
+    uint64_t concurrency; /* jobs that may run at once there; 0: not told */
+    uint64_t held;        /* of its jobs, under leases of the worker */
+    uint64_t running;     /* of those, that a handler finishes later */
+};
 
 /* A worker: a reactor that serves topics. Every 5 s it tells the server that it
  * is there; 15 s after it did so last, or when it is freed, it is forgotten. */
@@ -21,8 +29,8 @@ struct weir_worker {
     const char *version;   /* of weir */
     const char *transport; /* to the server: "unix", "tcp", "tls" */
     /* Topics that it serves, the first in byte order. */
-    const char *const *topics;
-    size_t topic_count;    /* that are named there */
+    const struct weir_worker_topic *topics;
+    size_t topic_count;    /* that are told there */
     uint64_t topics_total; /* and how many it serves */
     uint64_t held;         /* jobs under its leases */
     uint64_t running;      /* of those, that a handler has and finishes later */
