@@ -127,7 +127,7 @@ install(FILES README.md LICENSE docs/bundled-plugins.md docs/configuration.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/observe DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
-    FILES_MATCHING PATTERN "*.c" PATTERN "*.py" PATTERN "*.yaml"
+    FILES_MATCHING PATTERN "*.c" PATTERN "*.cc" PATTERN "*.py" PATTERN "*.yaml"
     PATTERN "*.conf" PATTERN "*.awk")
 
 # --- the Debian packages -------------------------------------------------------

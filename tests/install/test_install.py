@@ -62,7 +62,8 @@ def everything_is_where_it_belongs(place):
     for name in ("bin/weir", "bin/weir-bench", "include/weir/base.h",
                  "include/weir/change.h", "include/weir/job.h",
                  "include/weir/loop.h",
-                 "include/weir/plugin.h",
+                 "include/weir/plugin.h", "include/weir/plugin.hpp",
+                 "include/weir/weir.hpp",
                  "include/weir/test.h",
                  "include/weir/weir.h", "include/weir/worker.h",
                  "lib/libweir.a", "lib/libweir.so",
@@ -80,8 +81,8 @@ def everything_is_where_it_belongs(place):
                  "share/man/man7/weir-guarantees.7",
                  "share/doc/weir/guarantees.md", "share/doc/weir/kinds.md"):
         expect_true(os.path.isfile(os.path.join(prefix, name)), name)
-    expect(["base.h", "change.h", "job.h", "loop.h", "plugin.h", "test.h",
-            "thread.h", "weir.h", "worker.h"],
+    expect(["base.h", "change.h", "job.h", "loop.h", "plugin.h", "plugin.hpp",
+            "test.h", "thread.h", "weir.h", "weir.hpp", "worker.h"],
            sorted(os.listdir(prefix + "/include/weir")))
 
 
@@ -252,22 +253,6 @@ def a_cpp_plugin_compiles_and_handles_a_job(place):
                        "weir-plugin) -o cpp.so cpp.cc && "
                        "weir plugin try cpp.so" % CXX_FLAGS)
     expect_in("from C++", out)
-
-
-# Here, as the sanitizers of a C program do not bear a plugin's exceptions.
-@test
-def the_example_in_cpp_of_the_tutorial_lets_no_exception_out(place):
-    install(place)
-    page = ROOT + "/docs/plugins.md"
-    with open(page, encoding="utf-8") as file:
-        write(place, "shout.cc",
-              re.search(r"```cpp\n(.*?)```", file.read(), re.S).group(1))
-    (script,) = [block for block in blocks(page) if block.startswith("c++")]
-    expect_in("AHOY", shell(place, script.replace(
-        "-std=c++11", CXX_FLAGS, 1)))
-    expect_in("the body has no text",
-              shell(place, "weir plugin try ./shout.so --body '{}' || "
-                           "test $? = 11"))
 
 
 @test

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""clang-format finds nothing to do in any C file.
+"""clang-format finds nothing to do in any file of C or C++.
 
 Versions differ in taste, so only the one the sources are formatted with
 judges. Where it is not installed this is not among the tests.
@@ -27,7 +27,7 @@ def formatter():
 
 def check(tree, report):
     name = formatter()
-    paths = tree.named(".c", ".h")
+    paths = tree.named(".c", ".h", ".cc", ".hpp")
     report.checked.update(paths)
     # One program for all of them: it takes longer to start than to read a file.
     code, output = lint.output_of(name, "--dry-run", "--Werror", *paths,

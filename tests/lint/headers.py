@@ -28,6 +28,9 @@ def compile_alone(tree, path, report, compiler, language, *flags):
 
 def check(tree, report):
     cxx = lint.need_tool("g++", "clang++")
+    for path in tree.named(".hpp"):
+        report.checked.add(path)
+        compile_alone(tree, path, report, cxx, "c++", "-std=c++17")
     for path in tree.named(".h"):
         report.checked.add(path)
         compile_alone(tree, path, report, "gcc", "c", *C)
@@ -46,6 +49,9 @@ CASES = {
         ["core/a.h:2: alone in c: "]),
     "a private header in C only": (
         {"core/a.h": "void f(int *restrict a);\n"}, []),
+    "what C++ of 2017 lacks": (
+        {"core/include/weir/a.hpp": "int f();\n\nconsteval int g();\n"},
+        ["core/include/weir/a.hpp:3: alone in c++: "]),
     "a public header in C only": (
         {"core/include/weir/base.h": "struct a {\n    int class;\n};\n"},
         ["core/include/weir/base.h:2: alone in c++: "]),
