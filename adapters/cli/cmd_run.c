@@ -3,12 +3,16 @@
 /* weir run: a worker. */
 
 #include "adapters/cli/blame.h"
+#include "adapters/cli/fleet.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/run.h"
 #include "core/mem.h"
 
 #include <limits.h>
 #include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum {
     HANDLE,
@@ -21,7 +25,8 @@ enum {
     LEASE,
     MAX_DEAD,
     ALLOW_EVICTION,
-    METRICS
+    METRICS,
+    WORKERS
 };
 
 enum { TOPIC_FLAGS = 6 };
@@ -62,13 +67,24 @@ static const struct weir__flag flags[] = {
                         "maxmemory-policy is not noeviction"},
     [METRICS] = {"metrics", "ADDRESS:PORT",
                  "answer /metrics, /healthz and /readyz there, to\n"
-                 "whoever reaches it; port 0 takes a free one"},
+                 "whoever reaches it; port 0 takes a free one; the\n"
+                 "second of several workers at the next port, ..."},
+    [WORKERS] = {"workers", "N",
+                 "so many processes, 1 to 256, started again where they\n"
+                 "end unexpectedly (default: 1, without a parent)"},
 };
+
+enum { NAME_CAP = 64, ADDRESS_CAP = 300, PORT_MAX = 65535 };
 
 struct given {
     struct weir__run run;
+    const struct weir__cli *cli;
+    struct weir__cli configured; /* with what the file says */
+    char from[PATH_MAX];
     /* By flags, of every topic: "name=value"; NULL ends them. */
     char *said[TOPIC_FLAGS + 1];
+    /* Of several workers this one's. */
+    char number[NAME_CAP], name[NAME_CAP], metrics[ADDRESS_CAP];
 };
 
 /* --- what was given --------------------------------------------------- */
@@ -121,11 +137,40 @@ static enum weir__exit read_flags(struct given *given)
     return rc;
 }
 
-/* Everything that can be checked before a server is looked for or started. */
+/* What the file says of how it runs, where no flag does. */
+static void configure(struct given *given)
+{
+    struct weir__run *run = &given->run;
+    const struct weir__config *config = run->services.config;
+
+    given->configured = *given->cli;
+    given->configured.has_log_format =
+        given->cli->has_log_format || given->cli->json;
+    weir__services_configure(&run->services, &given->configured, given->from);
+    if (config != NULL)
+        run->drain_s = (double)config->drain.value / 1000.0;
+    run->may_evict = run->args->value[ALLOW_EVICTION] != NULL ||
+                     (config != NULL && config->allow_eviction.value != 0);
+    run->log = (struct weir__log){.line_fn = weir__log_line,
+                                  .level = given->configured.log_level};
+}
+
+/* All that loads no plugin and asks no server. */
+static enum weir__exit read_file(struct given *given)
+{
+    const struct weir__args *args = given->run.args;
+    enum weir__exit rc;
+
+    weir__services_fini(&given->run.services); /* as read before */
+    rc = weir__services_read(&given->run.services, args->value[CONFIG], args);
+    if (rc == WEIR__EXIT_NONE)
+        configure(given);
+    return rc;
+}
+
 static enum weir__exit read_all(struct given *given)
 {
     const struct weir__args *args = given->run.args;
-    struct weir__services *services = &given->run.services;
     enum weir__exit rc;
 
     if (args->all_count[0] == 0 && args->value[CONFIG] == NULL) {
@@ -134,9 +179,107 @@ static enum weir__exit read_all(struct given *given)
         return WEIR__EXIT_USAGE;
     }
     rc = read_flags(given);
+    return rc == WEIR__EXIT_NONE ? read_file(given) : rc;
+}
+
+/* --- several workers -------------------------------------------------- */
+
+static enum weir__exit read_workers(const struct given *given, int64_t *count)
+{
+    static const struct weir__bounds bounds = {1, WEIR__FLEET_MAX, "1 to 256"};
+    const struct weir__config *config = given->run.services.config;
+    const char *text = given->run.args->value[WORKERS];
+    struct weir_error err = {0};
+    int rc;
+
+    *count = config == NULL ? 1 : config->workers.value;
+    rc = weir__value_number("--workers", text, bounds, count, &err);
+    return weir__told(rc, &err) ? WEIR__EXIT_NONE : WEIR__EXIT_USAGE;
+}
+
+/* ADDRESS:PORT with the worker's own port; what is none stays as it is, and is
+ * refused by who listens. Whether there is such a port. */
+static bool put_metrics(struct given *given, uint32_t number)
+{
+    const char *address = given->run.args->value[METRICS];
+    const char *colon = address == NULL ? NULL : strrchr(address, ':');
+    char *end = NULL;
+    long port = colon == NULL ? 0 : strtol(colon + 1, &end, 10);
+
+    if (colon == NULL || *end != '\0' || port < 1 || port > PORT_MAX ||
+        strlen(address) + NAME_CAP > ADDRESS_CAP)
+        return true;
+    port += (long)number - 1;
+    (void)snprintf(given->metrics, sizeof(given->metrics), "%.*s:%ld",
+                   (int)(colon - address), address, port); /* fits */
+    given->run.metrics = given->metrics;
+    return port <= PORT_MAX;
+}
+
+/* "NAME-2", "2" in lines of the log where it has none. */
+static bool put_name(struct given *given, uint32_t number)
+{
+    const char *name = given->configured.worker;
+
+    (void)snprintf(given->number, sizeof(given->number), "%u",
+                   (unsigned)number); /* fits */
+    if (name == NULL)
+        return true;
+    (void)snprintf(given->name, sizeof(given->name), "%s-%u", name,
+                   (unsigned)number); /* likewise */
+    given->configured.worker = given->name;
+    return strlen(given->name) <= WEIR_MAX_TOPIC;
+}
+
+/* Of the last worker, which has the most of both. */
+static enum weir__exit check_places(struct given *given, uint32_t count)
+{
+    if (!put_metrics(given, count)) {
+        weir__complain("--metrics %s: %u workers need as many ports from there "
+                       "on, and the last one is %d",
+                       given->run.args->value[METRICS], (unsigned)count,
+                       PORT_MAX);
+        return WEIR__EXIT_USAGE;
+    }
+    if (!put_name(given, count)) {
+        weir__complain("%s:%d: name: of %u workers the last one would be "
+                       "%s: write %d characters at most",
+                       given->run.services.path,
+                       given->run.services.config->name.line, (unsigned)count,
+                       given->name,
+                       WEIR_MAX_TOPIC - (int)strlen(given->number) - 1);
+        return WEIR__EXIT_USAGE;
+    }
+    return WEIR__EXIT_NONE;
+}
+
+/* WEIR__EXIT_NONE in a worker, which reads the file as it is by then. */
+static enum weir__exit divide(struct given *given)
+{
+    struct weir__run *run = &given->run;
+    struct weir__fleet fleet = {.may_end = run->until_empty, .log = &run->log};
+    struct weir__berth berth = {0};
+    int64_t count;
+    enum weir__exit rc = read_workers(given, &count);
+
+    if (rc != WEIR__EXIT_NONE || count == 1)
+        return rc;
+    fleet.count = (uint32_t)count;
+    rc = check_places(given, fleet.count);
     if (rc == WEIR__EXIT_NONE)
-        rc = weir__services_read(services, args->value[CONFIG], args);
-    return rc == WEIR__EXIT_NONE ? weir__services_check(services) : rc;
+        rc = weir__fleet_run(&fleet, &berth);
+    if (rc == WEIR__EXIT_NONE)
+        rc = read_file(given);
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    run->notify.parent = berth.parent;
+    run->notify.each_s = berth.watchdog_s;
+    (void)put_metrics(given, berth.number); /* the parent saw that they fit */
+    (void)put_name(given, berth.number);
+    weir__log_worker(given->configured.worker == NULL
+                         ? given->number
+                         : given->configured.worker);
+    return WEIR__EXIT_NONE;
 }
 
 /* What a claim brings is freed before the next one; a page that goes back to
@@ -149,47 +292,42 @@ static void keep_freed(void)
 #endif
 }
 
-/* What the file says of how it runs, where no flag does. */
-static void configure(struct weir__run *run, char from[PATH_MAX])
+static enum weir__exit work(struct given *given)
 {
-    const struct weir__config *config = run->services.config;
+    struct weir__run *run = &given->run;
+    enum weir__exit rc;
 
-    weir__services_configure(&run->services, run->configured, from);
-    if (config != NULL)
-        run->drain_s = (double)config->drain.value / 1000.0;
-    run->may_evict = run->args->value[ALLOW_EVICTION] != NULL ||
-                     (config != NULL && config->allow_eviction.value != 0);
-    run->log = (struct weir__log){.line_fn = weir__log_line,
-                                  .level = run->configured->log_level};
+    weir__blame_listen();
+    rc = weir__services_check(&run->services);
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    weir__services_warn(&run->services, &run->log);
+    return weir__run_worker(run);
 }
 
 static enum weir__exit run(const struct weir__cli *cli,
                            const struct weir__args *args)
 {
-    struct weir__cli configured = *cli;
-    struct given given = {
-        .run = {.args = args,
-                .configured = &configured,
-                .metrics = args->value[METRICS],
-                .until_empty = args->value[UNTIL_EMPTY] != NULL,
-                .drain_s = DRAIN_S}};
-    struct weir__run *run = &given.run;
-    char from[PATH_MAX];
+    struct given given = {.cli = cli};
     enum weir__exit rc;
 
+    given.run = (struct weir__run){
+        .args = args,
+        .configured = &given.configured,
+        .said = (const char *const *)given.said,
+        .metrics = args->value[METRICS],
+        .until_empty = args->value[UNTIL_EMPTY] != NULL,
+        .drain_s = DRAIN_S,
+    };
     keep_freed();
-    weir__blame_listen();
     if (cli->json && !cli->has_log_format)
         weir__log_format(WEIR__LOG_JSON);
-    configured.has_log_format = cli->has_log_format || cli->json;
-    run->said = (const char *const *)given.said;
     rc = read_all(&given);
-    if (rc == WEIR__EXIT_NONE) {
-        configure(run, from);
-        weir__services_warn(&run->services, &run->log);
-        rc = weir__run_worker(run);
-    }
-    weir__services_fini(&run->services);
+    if (rc == WEIR__EXIT_NONE)
+        rc = divide(&given);
+    if (rc == WEIR__EXIT_NONE)
+        rc = work(&given);
+    weir__services_fini(&given.run.services);
     for (size_t i = 0; i < TOPIC_FLAGS; i++)
         weir__mem_free(given.said[i]);
     return rc;

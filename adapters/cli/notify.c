@@ -29,13 +29,14 @@ static bool address_of(const char *path, struct sockaddr_un *ret_address,
 }
 
 /* What cannot be sent is not sent: systemd then takes its own measures. */
-static void tell(const struct weir__notify *notify, const char *text)
+void weir__notify_send(const char *text)
 {
+    const char *path = getenv("NOTIFY_SOCKET");
     struct sockaddr_un address;
     socklen_t len;
     int fd;
 
-    if (notify->socket == NULL || !address_of(notify->socket, &address, &len))
+    if (path == NULL || !address_of(path, &address, &len))
         return;
     fd = socket(AF_UNIX, SOCK_DGRAM, 0);
     if (fd < 0)
@@ -45,16 +46,18 @@ static void tell(const struct weir__notify *notify, const char *text)
     (void)close(fd);
 }
 
-static void on_watchdog(struct ev_loop *loop, struct ev_timer *timer,
-                        int events)
+void weir__notify_send_reloading(void)
 {
-    (void)loop;
-    (void)events;
-    tell(timer->data, "WATCHDOG=1");
+    struct timespec now = {0};
+    char text[64];
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* this clock is there */
+    (void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
+                   (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+    weir__notify_send(text);
 }
 
-/* Seconds between two signs of life; 0: nobody asked for them. */
-static double watchdog_s(void)
+double weir__notify_watchdog_s(void)
 {
     const char *time = getenv("WATCHDOG_USEC");
     const char *pid = getenv("WATCHDOG_PID");
@@ -67,15 +70,36 @@ static double watchdog_s(void)
     return time_us > 0.0 ? time_us / 2e6 : 0.0;
 }
 
+/* A parent that does not read has its pipe full, and is as good as gone. */
+static void tell_parent(const struct weir__notify *notify, char told)
+{
+    if (write(notify->parent, &told, 1) < 0)
+        return;
+}
+
+static void on_watchdog(struct ev_loop *loop, struct ev_timer *timer,
+                        int events)
+{
+    const struct weir__notify *notify = timer->data;
+
+    (void)loop;
+    (void)events;
+    if (notify->parent > 0)
+        tell_parent(notify, WEIR__TOLD_ALIVE);
+    else
+        weir__notify_send("WATCHDOG=1");
+}
+
 void weir__notify_ready(struct weir__notify *notify, struct ev_loop *loop)
 {
-    double each_s = watchdog_s();
+    const double each_s =
+        notify->parent > 0 ? notify->each_s : weir__notify_watchdog_s();
 
-    notify->socket = getenv("NOTIFY_SOCKET");
-    if (notify->socket == NULL)
-        return;
     notify->loop = loop;
-    tell(notify, "READY=1");
+    if (notify->parent > 0)
+        tell_parent(notify, WEIR__TOLD_READY);
+    else
+        weir__notify_send("READY=1");
     ev_timer_init(&notify->watchdog, on_watchdog, each_s, each_s);
     notify->watchdog.data = notify;
     if (each_s > 0.0)
@@ -84,23 +108,29 @@ void weir__notify_ready(struct weir__notify *notify, struct ev_loop *loop)
 
 void weir__notify_reloading(const struct weir__notify *notify)
 {
-    struct timespec now = {0};
-    char text[64];
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* this clock is there */
-    (void)snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%lld",
-                   (long long)now.tv_sec * 1000000 + now.tv_nsec / 1000);
-    tell(notify, text);
+    if (notify->parent == 0)
+        weir__notify_send_reloading();
 }
 
-void weir__notify_reloaded(const struct weir__notify *notify)
+void weir__notify_reloaded(const struct weir__notify *notify, bool is_changed)
 {
-    tell(notify, "READY=1");
+    if (notify->parent == 0)
+        weir__notify_send("READY=1");
+    else
+        tell_parent(notify,
+                    is_changed ? WEIR__TOLD_RELOADED : WEIR__TOLD_REFUSED);
+}
+
+void weir__notify_not_reloading(const struct weir__notify *notify)
+{
+    if (notify->parent > 0)
+        tell_parent(notify, WEIR__TOLD_REFUSED);
 }
 
 void weir__notify_stopping(const struct weir__notify *notify)
 {
-    tell(notify, "STOPPING=1");
+    if (notify->loop != NULL && notify->parent == 0)
+        weir__notify_send("STOPPING=1");
 }
 
 void weir__notify_close(struct weir__notify *notify)

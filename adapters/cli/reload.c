@@ -395,7 +395,7 @@ static void finish(struct weir__reload *reload, bool is_changed)
         weir__log(log_of(reload), WEIR_LEVEL_ERROR,
                   "reload: nothing was changed");
     weir__services_fini(&reload->next);
-    weir__notify_reloaded(reload->notify);
+    weir__notify_reloaded(reload->notify, is_changed);
 }
 
 static void end_questions(struct weir__reload *reload)
@@ -530,6 +530,7 @@ void weir__reload(struct weir__reload *reload)
     if (why != NULL) {
         weir__log(log_of(reload), WEIR_LEVEL_WARN,
                   "SIGHUP: nothing was changed: %s", why);
+        weir__notify_not_reloading(reload->notify);
         return;
     }
     if (!reload->is_ready || reload->is_asking) {

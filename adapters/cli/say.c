@@ -29,6 +29,13 @@ static const struct {
 
 static enum weir__log_format line_format;
 
+static const char *line_worker; /* NULL: the lines do not name one */
+
+void weir__log_worker(const char *name)
+{
+    line_worker = name;
+}
+
 void weir__log_format(enum weir__log_format format)
 {
     line_format = format;
@@ -154,6 +161,11 @@ static void begin(struct line *line, enum weir_level level, bool is_sentence)
         put_now(line);
         put_level(line, level);
     }
+    if (line_worker != NULL && line_format == WEIR__LOG_TEXT && !is_sentence) {
+        put(line, "worker ");
+        put(line, line_worker);
+        put(line, ": ");
+    }
 }
 
 static void end(struct line *line)
@@ -195,6 +207,8 @@ static void put_number(struct line *line, const char *name, int64_t number)
 
 static void put_parts(struct line *line, const struct weir_log_line *parts)
 {
+    if (line_worker != NULL)
+        put_member(line, "worker", weir__slice_str(line_worker));
     if (parts->topic != NULL)
         put_member(line, "topic", weir__slice_str(parts->topic));
     if (parts->id.len > 0)

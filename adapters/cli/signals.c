@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SAME_MS = 100, MOST = 3 };
+enum { MOST = 3 };
 
 static const int stopping[] = {SIGTERM, SIGINT};
 static const int unused[] = {SIGUSR1, SIGUSR2};
@@ -68,7 +68,7 @@ static void on_stopping(int number)
     int64_t at_ms = now_ms(), last_ms = atomic_load(&here.last_ms);
     unsigned index;
 
-    if (at_ms - last_ms < SAME_MS ||
+    if (at_ms - last_ms < WEIR__SIGNALS_SAME_MS ||
         !atomic_compare_exchange_strong(&here.last_ms, &last_ms, at_ms))
         return; /* also where another thread has one at this moment */
     index = atomic_fetch_add(&here.count, 1);
@@ -149,13 +149,28 @@ bool weir__signals_lost_terminal(void)
     return here.had_terminal && !has_terminal();
 }
 
+void weir__signals_note_terminal(void)
+{
+    here.had_terminal = has_terminal();
+}
+
+/* What came before there was a handler, too. */
+static void unblock_hangup(void)
+{
+    sigset_t mask;
+
+    (void)sigemptyset(&mask);
+    (void)sigaddset(&mask, SIGHUP);
+    (void)sigprocmask(SIG_UNBLOCK, &mask, NULL);
+}
+
 void weir__signals_open(struct ev_loop *loop, weir__signal_fn fn, void *arg)
 {
     here.loop = loop;
     here.fn = fn;
     here.arg = arg;
-    atomic_store(&here.last_ms, -SAME_MS);
-    here.had_terminal = has_terminal();
+    atomic_store(&here.last_ms, -WEIR__SIGNALS_SAME_MS);
+    weir__signals_note_terminal();
     ev_async_init(&here.told, on_told);
     ev_async_start(loop, &here.told);
     atomic_store(&here.is_open, true);
@@ -164,6 +179,7 @@ void weir__signals_open(struct ev_loop *loop, weir__signal_fn fn, void *arg)
     listen(SIGHUP, on_hangup);
     for (size_t i = 0; i < sizeof(unused) / sizeof(unused[0]); i++)
         listen(unused[i], on_unused);
+    unblock_hangup();
 }
 
 void weir__signals_close(void)

@@ -14,6 +14,8 @@
 #include <ev.h>
 #include <stdbool.h>
 
+enum { WEIR__SIGNALS_SAME_MS = 100 };
+
 /* `number` is the signal; called from the loop, once for each. */
 typedef void (*weir__signal_fn)(int number, void *arg);
 
@@ -22,7 +24,10 @@ typedef void (*weir__signal_fn)(int number, void *arg);
 void weir__signals_open(struct ev_loop *loop, weir__signal_fn fn, void *arg);
 void weir__signals_close(void);
 
-/* There was a terminal at the open, and it is gone: a SIGHUP says so. */
+/* Whether there is a terminal now; a part of the open. */
+void weir__signals_note_terminal(void);
+
+/* There was a terminal then, and it is gone: a SIGHUP says so. */
 bool weir__signals_lost_terminal(void);
 
 /* "SIGTERM". */

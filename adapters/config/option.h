@@ -15,6 +15,7 @@
     X(redis, data, text, TEXT, 0, 0, 0, NULL)                                 \
     X(worker, plugin_path, list, PATHS, 0, 0, 0, NULL)                        \
     X(worker, name, text, WORKER, 0, 0, 0, NULL)                              \
+    X(worker, workers, number, COUNT, 1, 256, 1, NULL)                        \
     X(worker, log_level, number, CHOICE, 0, 3, WEIR_LEVEL_INFO,               \
       "debug|info|warn|error")                                                \
     X(worker, log_format, number, CHOICE, 0, 1, 0, "text|json")               \

@@ -18,6 +18,7 @@ struct bounds {
 static const struct bounds table[] = {
     {"drain", NULL, "0ms", "7d", "604800001ms", "0ms to 7d"},
     {"block_warn", "0ms", "1ms", "1h", "3600001ms", "1ms to 1h"},
+    {"workers", "0", "1", "256", "257", "1 to 256"},
     {"threads", "0", "1", "256", "257", "1 to 256"},
     {"retry_jitter", NULL, "0", "50", "51", "0% to 50%"},
     {"concurrency", "0", "1", "100000", "100001", "1 to 100000"},

@@ -124,6 +124,7 @@ TEST(what_is_not_given_has_no_line_and_its_default)
     expect_number(0, 30000, config->drain);
     expect_number(0, 100, config->block_warn);
     expect_number(0, 8, config->threads);
+    expect_number(0, 1, config->workers);
     EXPECT_INT(1, topic->line);
     expect_text(0, NULL, topic->handler);
     EXPECT_INT(0, topic->options.line);

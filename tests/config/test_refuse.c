@@ -26,7 +26,8 @@ static const struct refusal names[] = {
      "group_ttl, linger, hot"},
     {"worker { port = 1 }",
      "w.conf:1: worker knows no \"port\": write one of plugin_path, name, "
-     "log_level, log_format, drain, block_warn, threads, allow_eviction"},
+     "workers, log_level, log_format, drain, block_warn, threads, "
+     "allow_eviction"},
     {"topic a { log_level = info }", "w.conf:1: log_level is an option of "
                                      "worker: write it in that section"},
     {"url = x",

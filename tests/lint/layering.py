@@ -47,7 +47,7 @@ THIRD_PARTY = {
     r"dlfcn\.h": {"cli", "dl"},
     r"microhttpd\.h": {"http"},
     r"(elf|link)\.h": {"dl"},
-    r"(execinfo|sys/auxv|sys/ioctl)\.h": {"cli"},
+    r"(execinfo|sys/auxv|sys/ioctl|sys/prctl|sys/signalfd)\.h": {"cli"},
 }
 
 # What a plugin may include of other people's, by its source.
