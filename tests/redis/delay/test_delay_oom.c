@@ -134,6 +134,7 @@ TEST(jobs_survive_a_worker_without_memory)
     AWAIT(host->added == 20);
     for (int n = 0; n < 30; n++) {
         int claims = host->claims;
+        size_t before = host->arrived + host->lost;
 
         EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
         oom_after(n);
@@ -147,6 +148,7 @@ TEST(jobs_survive_a_worker_without_memory)
         host->store->ops->flush(host->store);
         oom_off();
         AWAIT(host->claims > claims);
+        AWAIT(host->arrived + host->lost == before + host->claimed.count);
         host_settle_all(host, WEIR__OUTCOME_RETRY);
     }
     AWAIT(done_count(host) == 20);
