@@ -188,7 +188,7 @@ static int make_certificate(const struct bench_server *server,
 
     write_path(server, 0, "/tls.pem", pem);
     write_path(server, 0, "/tls.key", key);
-    rc = weir__spawn(argv, &pid, err);
+    rc = weir__spawn(argv, -1, &pid, err);
     while (rc == WEIR_OK && weir__process_is_alive(pid))
         bench_rest_ns(LOOK_AGAIN_NS);
     return rc;
@@ -244,7 +244,7 @@ static int spawn(struct bench_server *server, int node,
         return weir__error_set(err, WEIR_ESYSTEM,
                                "cannot make the directory %s: %s", dir,
                                strerror(errno));
-    return weir__spawn(argv, &server->own[node].pid, err);
+    return weir__spawn(argv, server->guard_fd, &server->own[node].pid, err);
 }
 
 static int await_start(const struct bench_server *server, int node,
@@ -280,9 +280,6 @@ static int start_node(struct bench_server *server, int node,
     else
         one->port = options->tcp ? free_port() : 0;
     rc = spawn(server, node, options, err);
-    if (rc == WEIR_OK && write(server->guard_fd, &one->pid, sizeof(one->pid)) !=
-                             (ssize_t)sizeof(one->pid))
-        rc = weir__error_set(err, WEIR_ESYSTEM, "a guard process is gone");
     return rc == WEIR_OK ? await_start(server, node, err) : rc;
 }
 

@@ -109,7 +109,7 @@ static int spawn_server(const struct weir__server *server, pid_t *ret_pid,
     if (file_of(server, "redis.pid", pid_path, sizeof(pid_path)) < 0 ||
         file_of(server, "redis.log", log_path, sizeof(log_path)) < 0)
         return weir__error_set(err, WEIR_ETOOBIG, "name too long");
-    return weir__spawn(argv, ret_pid, err);
+    return weir__spawn(argv, -1, ret_pid, err);
 }
 
 static long read_pid(const char *path)

@@ -52,7 +52,7 @@ static bool open_null_streams(void)
 }
 
 /* In the grandchild. */
-_Noreturn static void become(const char *const *argv, int tell)
+_Noreturn static void become(const char *const *argv, int guard, int tell)
 {
     struct word word = {getpid(), 0};
     union {
@@ -64,6 +64,9 @@ _Noreturn static void become(const char *const *argv, int tell)
     (void)sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
     (void)umask(077);
+    if (guard >= 0 &&
+        write(guard, &word.pid, sizeof(word.pid)) != (ssize_t)sizeof(word.pid))
+        _exit(1); /* the guard is gone */
     close_all_but(tell);
     if (write(tell, &word, sizeof(word)) == (ssize_t)sizeof(word) &&
         open_null_streams())
@@ -75,14 +78,15 @@ _Noreturn static void become(const char *const *argv, int tell)
 
 /* In the child: leave our session, then fork again so that the program can
  * never get a controlling terminal and nobody has to wait for it. */
-_Noreturn static void leave_session(const char *const *argv, int tell)
+_Noreturn static void leave_session(const char *const *argv, int guard,
+                                    int tell)
 {
     pid_t pid;
 
     (void)setsid(); /* cannot fail: a fresh child leads no group */
     pid = fork();
     if (pid == 0)
-        become(argv, tell);
+        become(argv, guard, tell);
     _exit(pid < 0 ? 1 : 0);
 }
 
@@ -134,7 +138,8 @@ static int make_pipe(int ends[2], struct weir_error *err)
     return weir__error_set(err, WEIR_ESYSTEM, "too many open files");
 }
 
-int weir__spawn(const char *const *argv, pid_t *ret_pid, struct weir_error *err)
+int weir__spawn(const char *const *argv, int guard, pid_t *ret_pid,
+                struct weir_error *err)
 {
     int ends[2] = {-1, -1};
     pid_t child;
@@ -144,7 +149,7 @@ int weir__spawn(const char *const *argv, pid_t *ret_pid, struct weir_error *err)
         return rc;
     child = fork();
     if (child == 0)
-        leave_session(argv, ends[1]);
+        leave_session(argv, guard, ends[1]);
     (void)close(ends[1]);
     if (child < 0)
         rc = weir__error_set(err, WEIR_ESYSTEM, "cannot start %s: %s", argv[0],

@@ -10,9 +10,11 @@
 #include <sys/types.h>
 
 /* Start argv[0], looked up in PATH. `*ret_pid` is no child of ours and need not
- * be waited for. WEIR_ENOTFOUND (no such program), WEIR_ESYSTEM. BLOCKS until
- * the program was loaded. */
-int weir__spawn(const char *const *argv, pid_t *ret_pid,
+ * be waited for. The new process writes it to the pipe `guard` before it is
+ * that program, also where we are killed meanwhile; -1: nobody is told.
+ * WEIR_ENOTFOUND (no such program), WEIR_ESYSTEM. BLOCKS until the program was
+ * loaded. */
+int weir__spawn(const char *const *argv, int guard, pid_t *ret_pid,
                 struct weir_error *err);
 
 /* Whether a process still runs; a zombie does not. */
