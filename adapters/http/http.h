@@ -92,9 +92,10 @@ struct weir_slice weir__http_body(const struct weir__http_request *request);
 const char *weir__http_header(const struct weir__http_request *request,
                               const char *name);
 
-/* Whether a route of WEIR__HTTP_ACT would be let in, and why not: for a page
- * that shows what can be done. */
+/* Whether routes of WEIR__HTTP_ACT, or of WEIR__HTTP_READ, are open to this
+ * caller: for a page that shows what can be done. */
 bool weir__http_may_act(const struct weir__http_request *request);
+bool weir__http_may_read(const struct weir__http_request *request);
 
 /* --- the answer --------------------------------------------------------- */
 

@@ -51,7 +51,8 @@ weir__request_caller(const struct weir__http_request *request)
     };
 }
 
-bool weir__http_may_act(const struct weir__http_request *request)
+static bool may(const struct weir__http_request *request,
+                enum weir__http_access access)
 {
     struct weir__caller caller = weir__request_caller(request);
     const char *why;
@@ -59,8 +60,17 @@ bool weir__http_may_act(const struct weir__http_request *request)
     /* a GET of the page says nothing of its origin */
     caller.origin = NULL;
     caller.fetch_site = "same-origin";
-    return weir__door_refuses(&request->http->door, &caller, WEIR__HTTP_ACT,
-                              &why) == 0;
+    return weir__door_refuses(&request->http->door, &caller, access, &why) == 0;
+}
+
+bool weir__http_may_act(const struct weir__http_request *request)
+{
+    return may(request, WEIR__HTTP_ACT);
+}
+
+bool weir__http_may_read(const struct weir__http_request *request)
+{
+    return may(request, WEIR__HTTP_READ);
 }
 
 /* --- answers ------------------------------------------------------------ */

@@ -107,11 +107,32 @@ bool weir__api_number(struct weir__http_request *request, const char *name,
     return false;
 }
 
-struct json_object *weir__api_body(struct weir__http_request *request)
+/* The first member that is none of `known`; NULL: there is none. */
+static const char *unknown_member(struct json_object *object,
+                                  const char *const *known)
+{
+    struct json_object_iterator it = json_object_iter_begin(object);
+    struct json_object_iterator end = json_object_iter_end(object);
+
+    for (; !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
+        const char *name = json_object_iter_peek_name(&it);
+        size_t i = 0;
+
+        while (known[i] != NULL && strcmp(known[i], name) != 0)
+            i++;
+        if (known[i] == NULL)
+            return name;
+    }
+    return NULL;
+}
+
+struct json_object *weir__api_body(struct weir__http_request *request,
+                                   const char *const *known)
 {
     struct weir_slice body = weir__http_body(request);
     struct json_tokener *reader = json_tokener_new_ex(BODY_DEPTH);
     struct json_object *object = NULL;
+    const char *unknown = NULL;
 
     if (reader == NULL) {
         weir__api_refuse(request, WEIR_ENOMEM, NULL);
@@ -124,10 +145,16 @@ struct json_object *weir__api_body(struct weir__http_request *request)
         object = json_tokener_parse_ex(reader, (const char *)body.ptr,
                                        (int)body.len);
     json_tokener_free(reader);
-    if (json_object_is_type(object, json_type_object))
-        return object;
+    if (!json_object_is_type(object, json_type_object)) {
+        weir__http_refuse(request, 400, "the body is to be a JSON object");
+    } else {
+        if (known != NULL)
+            unknown = unknown_member(object, known);
+        if (unknown == NULL)
+            return object;
+        weir__http_refuse(request, 400, "nothing is known of \"%s\"", unknown);
+    }
     (void)json_object_put(object);
-    weir__http_refuse(request, 400, "the body is to be a JSON object");
     return NULL;
 }
 
@@ -175,12 +202,13 @@ static bool is_known(struct weir__web *web, struct weir__http_request *request,
 
     weir__snapshot_look(web->snapshot);
     if (view != NULL && view->row.is_shown && view->row.kind[0] != '\0' &&
-        !view->has_other_kind)
+        !view->is_of_new_kind)
         return true;
-    if (view != NULL && view->has_other_kind)
+    if (view != NULL && view->is_of_new_kind)
         weir__http_refuse(request, 409,
-                          "the topic became of another kind: start weir web "
-                          "anew to see its jobs");
+                          "the topic is of kind \"%s\", which this version of "
+                          "weir does not know",
+                          view->row.kind);
     else if (weir__snapshot_rounds(web->snapshot) == 0)
         weir__http_refuse(request, 503, "the topics were not read yet");
     else
@@ -221,17 +249,21 @@ static void act_on_topic(struct weir__http_request *request, void *arg)
     dispatch(arg, request, doable, sizeof(doable) / sizeof(doable[0]));
 }
 
-/* Whether the reader may change anything. */
+/* Open to all, so that a browser need not be refused to know that it is to ask
+ * for the token. */
 static void session(struct weir__http_request *request, void *arg)
 {
     (void)arg;
-    weir__api_answer(request, WEIR__OBJECT(weir__field_bool(
-                                  "may_act", weir__http_may_act(request))));
+    weir__api_answer(
+        request,
+        WEIR__OBJECT(
+            weir__field_bool("may_act", weir__http_may_act(request)),
+            weir__field_bool("may_read", weir__http_may_read(request))));
 }
 
 void weir__web_api_routes(struct weir__web *web)
 {
-    weir__web_route(web, WEIR__HTTP_GET, WEIR__HTTP_READ, "/api/session",
+    weir__web_route(web, WEIR__HTTP_GET, WEIR__HTTP_OPEN, "/api/session",
                     session);
     weir__web_route(web, WEIR__HTTP_GET, WEIR__HTTP_READ, "/api/history",
                     weir__api_history);

@@ -32,9 +32,12 @@ void weir__api_refuse(struct weir__http_request *request, int code,
 bool weir__api_number(struct weir__http_request *request, const char *name,
                       size_t max, size_t otherwise, size_t *ret_number);
 
-/* The object in the body of a POST; an empty body is an empty object. Put by
- * the caller. NULL: the request is answered. */
-struct json_object *weir__api_body(struct weir__http_request *request);
+/* The object in the body of a POST; an empty body is an empty object. Members
+ * beside those `known` (the last is NULL) are refused, so that nothing that is
+ * misspelt is left out; NULL: any. Put by the caller. NULL: the request is
+ * answered. */
+struct json_object *weir__api_body(struct weir__http_request *request,
+                                   const char *const *known);
 
 /* The text of a member; NULL: there is none, or it is no text. Borrowed. */
 const char *weir__api_text(struct json_object *object, const char *name);

@@ -61,6 +61,8 @@ void weir__act_end(struct weir__act *act, struct json_object *result)
         on_stats(WEIR_ENOMEM, NULL, act);
 }
 
+static const char *const no_members[] = {NULL};
+
 /* --- topics --------------------------------------------------------------- */
 
 static void on_code(int code, const char *text, void *arg)
@@ -77,9 +79,12 @@ static void pause_topic(struct weir__web *web,
                         struct weir__http_request *request, const char *topic,
                         bool is_paused)
 {
-    struct weir__act *act = weir__act_new(web, request, topic);
+    struct json_object *body = weir__api_body(request, no_members);
+    struct weir__act *act =
+        body == NULL ? NULL : weir__act_new(web, request, topic);
     int rc;
 
+    (void)json_object_put(body);
     if (act == NULL)
         return;
     rc = weir_reactor_pause(web->reactor, topic, is_paused, on_code, act);
@@ -153,7 +158,7 @@ void weir__api_set(struct weir__web *web, struct weir__http_request *request,
                    const char *topic)
 {
     const char *settings[WEIR_MAX_OPTIONS + 1];
-    struct json_object *body = weir__api_body(request);
+    struct json_object *body = weir__api_body(request, NULL);
     struct weir__buf texts = {0};
 
     if (body == NULL)
@@ -183,11 +188,13 @@ static void on_deleted(int code, enum weir_job_state was, void *arg)
         weir__act_fail(act, code, NULL);
 }
 
-static void delete_job(struct weir__act *act, const char *id)
+static void delete_job(struct weir__act *act, const char *id,
+                       struct json_object *body)
 {
     int rc =
         weir_reactor_delete(act->web->reactor, act->topic, id, on_deleted, act);
 
+    (void)body; /* it is empty */
     if (rc != WEIR_OK)
         weir__act_fail(act, rc, NULL);
 }
@@ -207,11 +214,13 @@ static void on_requeued(int code, uint64_t count, void *arg)
                                               : NULL);
 }
 
-static void requeue_job(struct weir__act *act, const char *id)
+static void requeue_job(struct weir__act *act, const char *id,
+                        struct json_object *body)
 {
     int rc = weir_reactor_requeue(act->web->reactor, act->topic, id,
                                   on_requeued, act);
 
+    (void)body; /* it is empty */
     if (rc != WEIR_OK)
         weir__act_fail(act, rc, NULL);
 }
@@ -234,19 +243,15 @@ static void on_due(int code, enum weir_job_state was, int64_t due_ms, void *arg)
 }
 
 /* {"delay": DURATION} or {"at": RFC3339}. */
-static void reschedule_job(struct weir__act *act, const char *id)
+static void reschedule_job(struct weir__act *act, const char *id,
+                           struct json_object *body)
 {
-    struct json_object *body = weir__api_body(act->request);
     struct weir__job_texts texts = {.dashes = ""};
     struct weir_new_job job = {0};
     struct weir_error err = {0};
     struct weir_due due;
     int rc = WEIR_EINVAL;
 
-    if (body == NULL) {
-        weir__mem_free(act); /* the request is answered */
-        return;
-    }
     texts.value[WEIR__JOB_DELAY] = weir__api_text(body, "delay");
     texts.value[WEIR__JOB_AT] = weir__api_text(body, "at");
     if (texts.value[WEIR__JOB_DELAY] == NULL &&
@@ -262,20 +267,22 @@ static void reschedule_job(struct weir__act *act, const char *id)
                                      on_due, act);
     if (rc != WEIR_OK)
         weir__act_fail(act, rc, err.text);
-    (void)json_object_put(body);
 }
 
 /* POST /api/topics/TOPIC/jobs/ID/WHAT. */
 void weir__api_job_act(struct weir__web *web,
                        struct weir__http_request *request, const char *topic)
 {
+    static const char *const times[] = {"delay", "at", NULL};
     static const struct {
         const char *word;
-        void (*fn)(struct weir__act *act, const char *id);
+        const char *const *known; /* members of the body, which is borrowed */
+        void (*fn)(struct weir__act *act, const char *id,
+                   struct json_object *body);
     } acts[] = {
-        {"delete", delete_job},
-        {"requeue", requeue_job},
-        {"reschedule", reschedule_job},
+        {"delete", no_members, delete_job},
+        {"requeue", no_members, requeue_job},
+        {"reschedule", times, reschedule_job},
     };
     const char *id = weir__http_part(request, 2);
     const char *word = weir__http_part(request, 3);
@@ -286,14 +293,17 @@ void weir__api_job_act(struct weir__web *web,
         return;
     }
     for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
+        struct json_object *body;
         struct weir__act *act;
 
         if (word == NULL || strcmp(word, acts[i].word) != 0 ||
             weir__http_part(request, 4) != NULL)
             continue;
-        act = weir__act_new(web, request, topic);
+        body = weir__api_body(request, acts[i].known);
+        act = body == NULL ? NULL : weir__act_new(web, request, topic);
         if (act != NULL)
-            acts[i].fn(act, id);
+            acts[i].fn(act, id, body);
+        (void)json_object_put(body);
         return;
     }
     weir__http_refuse(request, 404, "there is nothing at this address");

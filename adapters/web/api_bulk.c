@@ -182,28 +182,6 @@ static int refuse(struct weir_error *err, const char *text)
     return WEIR_EINVAL;
 }
 
-/* Nothing that is misspelt widens what is taken. */
-static int check_members(struct json_object *body, struct weir_error *err)
-{
-    static const char *const known[] = {"ids",      "all",      "group",
-                                        "since_ms", "until_ms", "where"};
-    struct json_object_iterator it = json_object_iter_begin(body);
-    struct json_object_iterator end = json_object_iter_end(body);
-
-    for (; !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
-        const char *name = json_object_iter_peek_name(&it);
-        size_t i = 0;
-
-        while (i < sizeof(known) / sizeof(known[0]) &&
-               strcmp(known[i], name) != 0)
-            i++;
-        if (i == sizeof(known) / sizeof(known[0]))
-            return weir__error_set(err, WEIR_EINVAL,
-                                   "nothing is known of \"%s\"", name);
-    }
-    return WEIR_OK;
-}
-
 /* "all": whether it is true. */
 static int read_all(struct json_object *body, bool *ret_is_all,
                     struct weir_error *err)
@@ -286,10 +264,8 @@ static int begin(struct bulk *bulk, struct json_object *body,
     const char *where = weir__api_text(body, "where");
     const bool is_alone = json_object_object_length(body) == 1;
     bool is_all = false;
-    int rc = check_members(body, err);
+    int rc = read_all(body, &is_all, err);
 
-    if (rc == WEIR_OK)
-        rc = read_all(body, &is_all, err);
     if (rc != WEIR_OK)
         return rc;
     if (!is_alone && (is_all || json_object_object_get_ex(body, "ids", NULL)))
@@ -347,6 +323,8 @@ void weir__api_bulk(struct weir__web *web, struct weir__http_request *request,
         {"delete", "deleted", weir_reactor_purge_dead},
         {"count", "done", NULL},
     };
+    static const char *const known[] = {
+        "ids", "all", "group", "since_ms", "until_ms", "where", NULL};
     const char *word = weir__http_part(request, 2);
     struct weir_error err = {0};
     struct json_object *body;
@@ -361,7 +339,7 @@ void weir__api_bulk(struct weir__web *web, struct weir__http_request *request,
         weir__http_refuse(request, 404, "there is nothing at this address");
         return;
     }
-    body = weir__api_body(request);
+    body = weir__api_body(request, known);
     bulk = body == NULL ? NULL : make(web, request, topic);
     if (bulk != NULL) {
         bulk->request = acts[i].request;

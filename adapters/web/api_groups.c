@@ -5,7 +5,7 @@
 #include "adapters/web/groups.h"
 
 #include "adapters/web/api.h"
-#include "adapters/web/snapshot.h"
+#include "adapters/web/scan.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -69,6 +69,7 @@ struct groups {
     size_t count;
     size_t looked_at;
     uint64_t others; /* jobs of groups that have no place */
+    uint64_t failed; /* jobs on which the filter did */
     bool is_by_group;
 };
 
@@ -98,13 +99,11 @@ static struct group *add(struct groups *groups, const struct weir_job_info *job,
     return group;
 }
 
-static void count_job(struct groups *groups, const struct weir_job_info *job)
+static void count_job(struct groups *groups, const struct weir_job_info *job,
+                      const char *key)
 {
-    char key[WEIR__KEY_CAP];
-    struct group *group;
+    struct group *group = add(groups, job, key);
 
-    weir__group_key(job, key);
-    group = add(groups, job, key);
     if (group == NULL) {
         groups->others++;
         return;
@@ -158,33 +157,105 @@ static void answer(struct groups *groups)
         WEIR__OBJECT(
             weir__field("groups", array),
             weir__field_number("others", groups->others),
+            weir__field_number("failed", groups->failed),
             weir__field_number("looked_at", groups->looked_at < LOOKED_AT_MAX
                                                 ? groups->looked_at
                                                 : LOOKED_AT_MAX),
             weir__field_bool("complete", groups->looked_at <= LOOKED_AT_MAX)));
 }
 
-static void on_job(int code, const struct weir_job_info *job, void *arg)
+static void end(struct groups *groups, int code, const char *text)
 {
-    struct groups *groups = arg;
-
-    if (job != NULL) {
-        if (groups->looked_at++ < LOOKED_AT_MAX)
-            count_job(groups, job);
-        return;
-    }
     if (code == WEIR_OK)
         answer(groups);
     else
-        weir__api_refuse(groups->request, code, NULL);
+        weir__api_refuse(groups->request, code, text);
     weir__mem_free(groups);
 }
 
-/* ?by=group: of a bounded topic its events; else dead jobs by reason. */
+static void on_job(int code, const struct weir_job_info *job, void *arg)
+{
+    struct groups *groups = arg;
+    char key[WEIR__KEY_CAP];
+
+    if (job == NULL) {
+        end(groups, code, NULL);
+    } else if (groups->looked_at++ < LOOKED_AT_MAX) {
+        weir__group_key(job, key);
+        count_job(groups, job, key);
+    }
+}
+
+/* --- of those that a filter takes ----------------------------------------- */
+
+static struct weir_slice text_of(struct json_object *row, const char *name)
+{
+    const char *text = weir__api_text(row, name);
+
+    return weir__slice_str(text != NULL ? text : "");
+}
+
+static bool note_job(const struct weir_job_info *job, void *arg)
+{
+    struct groups *groups = arg;
+
+    (void)job;
+    groups->looked_at++;
+    return true;
+}
+
+static bool on_found(const struct weir__scanned *found, void *arg)
+{
+    struct json_object *due = NULL;
+    struct weir_job_info job = {
+        .id = weir__slice_str(found->id),
+        .reason = text_of(found->row, "reason"),
+        .error = text_of(found->row, "error"),
+        .group = text_of(found->row, "group"),
+    };
+
+    (void)json_object_object_get_ex(found->row, "due_ms", &due);
+    job.due_ms = json_object_get_int64(due);
+    count_job(arg, &job, found->key);
+    return true;
+}
+
+static void on_end(int code, const char *text, const char *next,
+                   uint64_t failed, void *arg)
+{
+    struct groups *groups = arg;
+
+    groups->failed = failed;
+    if (next != NULL && next[0] != '\0')
+        groups->looked_at = LOOKED_AT_MAX + 1; /* there are more */
+    end(groups, code, text);
+}
+
+static int ask_filtered(struct weir__web *web, struct groups *groups,
+                        const char *topic, const char *where)
+{
+    const struct weir__scan_options options = {
+        .topic = topic,
+        .program = where,
+        .state = groups->is_by_group ? WEIR_JOB_READY : WEIR_JOB_DEAD,
+        .most = LOOKED_AT_MAX,
+        .wants_rows = true,
+        .precondition = note_job,
+        .found = on_found,
+        .end = on_end,
+        .arg = groups,
+    };
+
+    return weir__scan(web, &options);
+}
+
+/* ?by=group: of a bounded topic its events; else dead jobs by reason. ?where=:
+ * of those that the program takes. */
 void weir__api_groups(struct weir__web *web, struct weir__http_request *request,
                       const char *topic)
 {
     const char *by = weir__http_query(request, "by");
+    const char *where = weir__http_query(request, "where");
     const bool is_by_group = by != NULL && strcmp(by, "group") == 0;
     const struct weir_list list = {
         .state = is_by_group ? WEIR_JOB_READY : WEIR_JOB_DEAD,
@@ -196,7 +267,10 @@ void weir__api_groups(struct weir__web *web, struct weir__http_request *request,
     if (groups != NULL) {
         groups->request = request;
         groups->is_by_group = is_by_group;
-        rc = weir_reactor_list_from(web->reactor, topic, &list, on_job, groups);
+        rc = where != NULL && where[0] != '\0'
+                 ? ask_filtered(web, groups, topic, where)
+                 : weir_reactor_list_from(web->reactor, topic, &list, on_job,
+                                          groups);
     }
     if (rc == WEIR_OK)
         return;

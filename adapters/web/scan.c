@@ -151,6 +151,7 @@ static void take_job(struct scan *scan, const struct weir_job_info *job)
     scan->count++;
     copy(scanned->id, sizeof(scanned->id), job->id);
     copy(scanned->place, sizeof(scanned->place), job->place);
+    weir__group_key(job, scanned->key);
     scanned->row =
         scan->options.wants_rows ? weir__scan_row(scan->topic, job) : NULL;
     take_line(scan, job);

@@ -6,6 +6,7 @@
  * thousand are read, the program looks at them, and so on until whoever asked
  * has enough. */
 
+#include "adapters/web/groups.h"
 #include "adapters/web/web.h"
 
 #include <json-c/json.h>
@@ -14,6 +15,7 @@ struct weir__scanned {
     struct json_object *row; /* NULL unless rows are wanted; borrowed */
     char id[WEIR_MAX_ID + 1];
     char place[WEIR_MAX_PLACE + 1];
+    char key[WEIR__KEY_CAP]; /* of its group */
 };
 
 struct weir__scan_options {

@@ -158,8 +158,8 @@ static void on_kind(int code, const char *kind, void *arg)
         (void)snprintf(row->kind, sizeof(row->kind), "%s", kind); /* cut */
         entry->snapshot->version++;
         code = weir_reactor_declare(reactor, row->topic, kind, NULL);
-        entry->view.has_other_kind = code == WEIR_EINVAL;
-    } else if (code == WEIR_OK && entry->view.has_other_kind) {
+        entry->view.is_of_new_kind = code == WEIR_EINVAL;
+    } else if (code == WEIR_OK && entry->view.is_of_new_kind) {
         code = WEIR_EKIND;
     }
     if (code == WEIR_OK)

@@ -20,7 +20,7 @@ struct weir__topic_view {
     struct weir__stats_row row;
     struct weir__history history;
     double at_s;         /* when `row` was told; 0: not yet */
-    bool has_other_kind; /* than the reactor was told: to be started anew */
+    bool is_of_new_kind; /* that this version does not know */
 };
 
 /* Begin with a round at once. `loop` and `reactor` are kept. WEIR_ENOMEM. */

@@ -541,13 +541,45 @@ int weir_reactor_settings(struct weir_reactor *reactor, const char *topic,
     return reactor->store->ops->settings(handle, fn, arg);
 }
 
+struct kind_question {
+    struct weir_reactor *reactor;
+    weir_kind_fn fn;
+    void *arg;
+    char topic[WEIR_MAX_TOPIC + 1];
+};
+
+/* What is served here stays what it is served as. */
+static void on_kind(int code, const char *kind, void *arg)
+{
+    struct kind_question *question = arg;
+    struct weir_reactor *reactor = question->reactor;
+
+    if (code == WEIR_OK && !reactor->is_freed &&
+        !weir__reactor_holds(reactor->core, weir__slice_str(question->topic)))
+        change_kind(reactor, question->topic, kind);
+    question->fn(code, kind, question->arg);
+    weir__mem_free(question);
+}
+
 int weir_reactor_kind(struct weir_reactor *reactor, const char *topic,
                       weir_kind_fn fn, void *arg)
 {
+    struct kind_question *question;
     struct weir__store_topic *handle;
     int rc = weir__facade_open(reactor, topic, NULL, &handle, NULL);
 
     if (rc < 0)
         return rc;
-    return reactor->store->ops->kind(handle, fn, arg);
+    question = weir__mem_new(sizeof(*question));
+    if (question == NULL)
+        return WEIR_ENOMEM;
+    question->reactor = reactor;
+    question->fn = fn;
+    question->arg = arg;
+    (void)snprintf(question->topic, sizeof(question->topic), "%s",
+                   topic); /* fits */
+    rc = reactor->store->ops->kind(handle, on_kind, question);
+    if (rc < 0)
+        weir__mem_free(question);
+    return rc;
 }

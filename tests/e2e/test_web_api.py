@@ -4,6 +4,7 @@ what it does to them, and what it refuses."""
 
 import json
 import os
+import re
 import threading
 import time
 import urllib.parse
@@ -221,6 +222,30 @@ def dead_jobs_are_grouped_by_what_they_died_of(place):
 
 
 @test
+def groups_are_those_of_what_a_filter_takes(place):
+    die(place, "t", ["timeout after 17 ms", "timeout \u00fc after 9 ms",
+                     "no such tenant", "timeout after 100 ms"])
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", dead=4)
+    def asked(program):
+        return get(web, "/api/topics/t/groups?where=" +
+                   urllib.parse.quote(program))
+    told = asked('.id != "x3" and (.error | test("timeout"))')
+    expect([1, 1], [group["count"] for group in told["groups"]])
+    expect([True, 4, 0], [told[name] for name in
+                          ("complete", "looked_at", "failed")])
+    for group in told["groups"]:
+        whole = [one for one in get(web, "/api/topics/t/groups")["groups"]
+                 if one["key"] == group["key"]]
+        expect([group["reason"], group["error"]],
+               [whole[0]["reason"], whole[0]["error"]])
+    expect([[], 4], [asked(".id | error")[name] for name in
+                     ("groups", "failed")])
+    expect_in("where: syntax error", get(
+        web, "/api/topics/t/groups?where=.a%20=", 400)["error"])
+
+
+@test
 def some_dead_jobs_all_since_a_moment_or_all_are_taken(place):
     place.add_lines("t", 5, '{"id":"old%d"}')
     place.drain(place.handler("flaky", fail="9", verdict="fail"))
@@ -407,9 +432,10 @@ def events_of_a_bounded_topic_are_told_by_group(place):
 def nothing_is_done_without_the_token_or_read_only(place):
     place.add("t", "1")
     web = Web(place, token=TOKEN)
+    expect({"may_act": False, "may_read": False}, web.get("/api/session").json)
     expect(401, web.get("/api/topics").code)
     expect(401, web.post("/api/topics/t/pause").code)
-    expect(True, get(web, "/api/session")["may_act"])
+    expect({"may_act": True, "may_read": True}, get(web, "/api/session"))
     web = Web(place, "--read-only", token=TOKEN)
     expect(False, get(web, "/api/session")["may_act"])
     act(web, "/api/topics/t/pause", 403)
@@ -428,6 +454,59 @@ def a_body_that_is_no_object_is_refused(place):
         answer = web.post("/api/topics/t/options", body,
                           Authorization="Bearer " + TOKEN)
         expect(400, answer.code, answer.text)
+
+
+@test
+def a_body_with_what_is_not_known_is_refused_and_nothing_done(place):
+    fill(place)
+    web = Web(place, token=TOKEN)
+    wait_for(web, "shop", scheduled=4)
+    told = {}
+    for path, body in (
+            ("shop/pause", {"forever": True}), ("shop/resume", {"x": 1}),
+            ("shop/jobs/later-1/reschedule", {"delay": "0ms", "att": "x"}),
+            ("shop/jobs/later-1/delete", {"dry": True}),
+            ("fail/jobs/d1/requeue", {"delay": "1h"}),
+            ("fail/dead/requeue", {"sinec_ms": 1, "all": True}),
+            ("fail/dead/delete", {"all": True, "wher": ".id"})):
+        told[path] = act(web, "/api/topics/" + path, 400, **body)["error"]
+        expect_true(re.fullmatch('nothing is known of "[a-z_]+"', told[path]),
+                    told[path])
+    expect_in('"sinec_ms"', told["fail/dead/requeue"])
+    expect_in('"att"', told["shop/jobs/later-1/reschedule"])
+    place.expect_stats("shop", scheduled=4, ready=3, dead=0, paused=False)
+    place.expect_stats("fail", dead=6)
+
+
+@test
+def a_topic_that_becomes_of_another_kind_is_shown_as_that(place):
+    place.add("t", "1")
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", kind="delay", ready=1)
+    for kind in ("list", "concurrent", "delay"):
+        place.ok("purge", "t", "--yes")
+        place.ok("topic", "set", "t", "kind=" + kind)
+        place.ok("add", "t", "--body", "1")
+        wait_for(web, "t", kind=kind, ready=1)
+        jobs = get(web, "/api/topics/t/jobs?state=ready")["jobs"]
+        expect(1, len(jobs))
+        act(web, "/api/topics/t/pause")
+
+
+@test
+def a_kind_that_is_not_known_here_is_told(place):
+    place.add("t", "1")
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", ready=1)
+    server = place.redis()
+    server.send("HSET weir:{t}:meta kind turnstile")
+    server.line()
+    def told():
+        answer = web.get("/api/topics/t/jobs",
+                         Authorization="Bearer " + TOKEN)
+        return answer.code == 409 and answer.json["error"]
+    expect('the topic is of kind "turnstile", which this version of weir does '
+           'not know', eventually(told, "it is refused"))
 
 
 @test

@@ -25,7 +25,7 @@ HOSTILE = "<script>document.title='taken'</script>\"'&<b>\u202e"
 @contextlib.contextmanager
 def page(place, *flags, path="", **options):
     """A browser that is logged in and looks at `path`; in the end the console
-    has no error but the answers that it was told to expect."""
+    has no error that the test did not take from it."""
     web = Web(place, *flags, token=TOKEN)
     with browse(place, **options) as browser:
         browser.open("http://127.0.0.1:%d/%s" % (web.port, path))
@@ -35,7 +35,7 @@ def page(place, *flags, path="", **options):
         browser.see("live", css="#state")
         browser.web = web
         yield browser
-        expect([], browser.complaints("status of 401"))
+        expect([], browser.complaints())
 
 
 OPEN = """import sys, time
@@ -90,7 +90,7 @@ def die(place, topic, texts):
 
 def expect_refusal(browser):
     """The console has one line for what was refused, and nothing else."""
-    lines = browser.complaints("status of 401")
+    lines = browser.complaints()
     expect(1, len(lines))
     expect_in("status of 400", lines[0])
 

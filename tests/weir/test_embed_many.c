@@ -2,6 +2,7 @@
 #include <weir/thread.h>
 
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/harness/oom.h"
@@ -237,6 +238,70 @@ TEST(the_kind_that_was_declared_last_is_what_a_name_means)
     EXPECT_INT(WEIR_OK, weir_reactor_declare(weir, "events", "bounded", NULL));
     EXPECT_INT(WEIR_EINVAL, weir_reactor_declare(weir, "events", "sync", &err));
     EXPECT_CONTAINS("was declared as of kind bounded", err.text);
+}
+
+static void on_kind(int code, const char *kind, void *arg)
+{
+    EXPECT_INT(WEIR_OK, code);
+    (void)snprintf(arg, 16, "%s", kind);
+    answers++;
+}
+
+static void on_canceled(int code, const char *kind, void *arg)
+{
+    EXPECT_INT(WEIR_ECANCELED, code);
+    EXPECT_TRUE(kind == NULL);
+    (void)snprintf(arg, 16, "canceled");
+}
+
+static void on_code(int code, const char *text, void *arg)
+{
+    (void)arg;
+    (void)text;
+    EXPECT_INT(WEIR_OK, code);
+    answers++;
+}
+
+static void add_one(const char *topic)
+{
+    struct weir_new_job job = {.id = "a"};
+    struct weir_new_jobs many = {topic, &job, 1, on_added, NULL};
+    const int before = answers;
+
+    EXPECT_INT(WEIR_OK, weir_reactor_add_many(weir, &many, NULL));
+    AWAIT(answers == before + 1);
+}
+
+TEST(a_producer_that_asks_for_the_kind_goes_on_with_a_topic_that_changed_it)
+{
+    const char *const settings[] = {"kind=sync", NULL};
+    struct weir_reactor *other;
+    char told[16] = "";
+
+    host_open(NULL);
+    other = host_reactor(NULL);
+    EXPECT_INT(WEIR_OK, weir_reactor_declare(weir, "t", "concurrent", NULL));
+    EXPECT_INT(WEIR_OK,
+               weir_reactor_set(other, "t", settings, on_code, NULL, NULL));
+    AWAIT(answers == 1);
+    add_one("t");
+    EXPECT_INT(WEIR_EKIND, last_code);
+    EXPECT_INT(WEIR_OK, weir_reactor_kind(weir, "t", on_kind, told));
+    AWAIT(answers == 3);
+    EXPECT_STR("sync", told);
+    add_one("t");
+    EXPECT_INT(WEIR_OK, last_code);
+    weir_reactor_free(other);
+}
+
+TEST(a_kind_that_is_asked_for_when_the_reactor_is_freed_is_answered)
+{
+    char told[16] = "none";
+
+    host_open(NULL);
+    EXPECT_INT(WEIR_OK, weir_reactor_kind(weir, "t", on_canceled, told));
+    host_close();
+    EXPECT_STR("canceled", told);
 }
 
 /* --- memory -- */

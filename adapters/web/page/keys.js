@@ -96,14 +96,14 @@ byId('logout').addEventListener('click', async () => {
 
 async function start() {
   try {
-    mayAct = (await get('api/session')).may_act;
+    const session = await get('api/session');
+    mayAct = session.may_act;
     byId('logout').hidden = !mayAct;
-  } catch (error) {
-    if (error.status === 401) {
+    if (!session.may_read) {
       main.replaceChildren();
       return showLogin();
     }
-  }
+  } catch { /* the view says why */ }
   return go();
 }
 

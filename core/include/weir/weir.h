@@ -103,8 +103,8 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_declare(struct weir_reactor *reactor,
                                                   const char *kind,
                                                   struct weir_error *err);
 
-/* The kind of a topic that exists, to be declared before it is used. `kind` is
- * NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such topic. */
+/* The kind that a topic has on the server, NULL unless WEIR_OK: WEIR_ENOTFOUND.
+ * Requests are of this kind from then on, unless the topic is served here. */
 typedef void (*weir_kind_fn)(int code, const char *kind, void *arg);
 WEIR_API WEIR_MUST_CHECK int weir_reactor_kind(struct weir_reactor *reactor,
                                                const char *topic,
