@@ -10,8 +10,11 @@
 #include "adapters/cli/stats_view.h"
 #include "core/mem.h"
 
+#include <weir/worker.h>
+
 #include <fnmatch.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { SORT, WATCH, WIDE };
@@ -24,11 +27,12 @@ enum { PATIENCE_MS = 3000 };
 static const struct weir__flag flags[] = {
     [SORT] = {"sort", "COLUMN",
               "topic or kind, or the largest first: scheduled,\n"
-              "ready, oldest, running, ended, dead, relaying,\n"
-              "done, retried, failed, expired, crashed, dropped,\n"
-              "p50, p99, or with --watch rate (default: topic)"},
+              "ready, oldest, running, workers, ended, dead,\n"
+              "relaying, done, retried, failed, expired, crashed,\n"
+              "dropped, p50, p99, or with --watch rate (default:\n"
+              "topic)"},
     [WATCH] = {"watch", NULL,
-               "again each second, with jobs done a second, until\n"
+               "again each second, with the rate of jobs done, until\n"
                "SIGINT"},
     [WIDE] = {"wide", NULL,
               "every column; without, none that is zero in every\n"
@@ -54,7 +58,8 @@ struct report {
     size_t next;    /* the first one that was not asked for */
     size_t waiting; /* for an answer */
     size_t shown;
-    int code; /* of the only topic, or why all of it is of no use */
+    bool has_unnamed; /* a worker serves more topics than it tells */
+    int code;         /* of the only topic, or why all of it is of no use */
     struct weir__stats_view view;
     struct weir__screen screen; /* of a watch on a terminal */
     bool is_watching;
@@ -122,15 +127,20 @@ static void take_code(struct asked *asked, int code)
 
 static void ask_more(struct report *report);
 
+static void answered(struct report *report)
+{
+    report->waiting--;
+    ask_more(report);
+    if (report->waiting == 0)
+        weir__client_finish(&report->client, report->code);
+}
+
 static void end(struct asked *asked, int code)
 {
     struct report *report = asked->report;
 
     take_code(asked, code);
-    report->waiting--;
-    ask_more(report);
-    if (report->waiting == 0)
-        weir__client_finish(&report->client, report->code);
+    answered(report);
 }
 
 static void on_stats(int code, const struct weir_stats *stats, void *arg)
@@ -190,6 +200,56 @@ static void ask_more(struct report *report)
     }
 }
 
+static int by_topic(const void *name, const void *row)
+{
+    return strcmp(name, ((const struct weir__stats_row *)row)->topic);
+}
+
+/* Rows are in byte order, as the names of topics come. */
+static void count_worker(struct report *report,
+                         const struct weir_worker *worker)
+{
+    if (worker->topics_total > worker->topic_count)
+        report->has_unnamed = true;
+    for (size_t i = 0; i < worker->topic_count; i++) {
+        struct weir__stats_row *row =
+            bsearch(worker->topics[i].name, report->rows, report->count,
+                    sizeof(*row), by_topic);
+
+        if (row != NULL)
+            row->workers++;
+    }
+}
+
+/* One that stops claims no more. Where they cannot be asked, or do not name all
+ * that they serve, a topic that nobody names may be served. */
+static void on_worker(int code, const struct weir_worker *worker, void *arg)
+{
+    struct report *report = arg;
+
+    if (worker != NULL) {
+        if (!worker->is_stopping)
+            count_worker(report, worker);
+        return;
+    }
+    for (size_t i = 0; i < report->count; i++)
+        if (code != WEIR_OK ||
+            (report->rows[i].workers == 0 && report->has_unnamed))
+            report->rows[i].workers = -1;
+    if (code == WEIR_ECANCELED)
+        report->code = code;
+    answered(report);
+}
+
+/* That they cannot be asked is no reason to tell nothing. */
+static void ask_workers(struct report *report)
+{
+    report->has_unnamed = false;
+    report->waiting++;
+    if (weir_reactor_workers(report->client.reactor, on_worker, report) < 0)
+        on_worker(WEIR_ESERVER, NULL, report);
+}
+
 static int make_room(struct report *report)
 {
     report->asked =
@@ -219,6 +279,8 @@ static int ask_all(struct report *report)
     rc = make_room(report);
     if (rc != WEIR_OK)
         return rc;
+    if (report->count > 0)
+        ask_workers(report);
     ask_more(report);
     return report->waiting > 0 ? weir__client_wait(&report->client)
                                : report->code;
@@ -497,21 +559,25 @@ const struct weir__command weir__cmd_stats = {
         "begun or not (weir\n"
         "workers calls them held); ended is for how long the first lease "
         "has been over\n"
-        "whose jobs nobody took back since. A number with + is a "
-        "lower bound; relaying\n"
-        "counts packs of jobs on their way to other topics. With --json:\n"
+        "whose jobs nobody took back since. workers is how many serve the "
+        "topic, NONE\n"
+        "where jobs wait for one, - where it is not known. A number with + "
+        "is a lower\n"
+        "bound; relaying counts packs of jobs on their way to other topics. "
+        "With --json:\n"
         "{\"topics\":[{\"topic\",\"kind\",\"paused\",\"scheduled\",\"ready\",\n"
         "\"ready_is_exact\",\"oldest_ms\",\"lease_ended_ms\",\"running\","
-        "\"dead\",\"relaying\",\n\"added_total\",\"done_total\","
-        "\"retried_total\",\"failed_total\",\"expired_total\",\n"
+        "\"workers\",\"dead\",\n\"relaying\",\"added_total\",\"done_total\","
+        "\"retried_total\",\"failed_total\",\n\"expired_total\","
         "\"crashed_total\",\"dropped_total\","
-        "\"lateness_ms\":{\"p50\",\"p99\",\"max\"}}]}, of\n"
+        "\"lateness_ms\":{\"p50\",\"p99\",\n\"max\"}}]}, of "
         "bounded topics also \"dropped\":{\"overflow\",\"age\",\"ttl\"}.\n"
         "--watch redraws a terminal, which then has back what it "
         "showed before, and\n"
-        "prints a block each second elsewhere, with --json a line; "
-        "rate is the number of\n"
-        "jobs done a second since the one before, null in the first.",
+        "prints a block each second elsewhere, with --json a line; rate is "
+        "the number of\n"
+        "jobs done a second, over the time that the last 10 took, a minute "
+        "at most.",
     .example = "weir stats 'order.*' --sort ready --watch",
     .exits = "0 shown, or told to stop watching, 1 a topic cannot be read:\n"
              "  those that can are shown, 2 wrong usage, 3 no such topic,\n"

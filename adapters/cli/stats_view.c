@@ -15,7 +15,7 @@
 
 /* --- columns ------------------------------------------------------------- */
 
-enum form { TOPIC, KIND, COUNT, LATENESS, RATE };
+enum form { TOPIC, KIND, COUNT, LATENESS, RATE, WORKERS };
 
 /* In the order of the table. Of those that are not zero the one of the highest
  * rank goes first where there is no room; rank 0 stays. */
@@ -32,6 +32,7 @@ static const struct {
     {"ready", "READY", COUNT, 1, AT(ready)},
     {"oldest", "OLDEST", LATENESS, 3, AT(oldest_us)},
     {"running", "RUNNING", COUNT, 2, AT(running)},
+    {"workers", "WORKERS", WORKERS, 5, 0},
     {"ended", "ENDED", LATENESS, 2, AT(lease_ended_us)},
     {"dead", "DEAD", COUNT, 5, AT(dead)},
     {"relaying", "RELAYING", COUNT, 13, AT(relaying)},
@@ -113,6 +114,8 @@ uint64_t weir__stats_weight(const struct weir__stats_row *row, int column)
         return (uint64_t)(lateness_at(&row->stats, at) + 1);
     case RATE:
         return row->rate < 0.0 ? 0 : (uint64_t)(row->rate * 1000.0) + 1;
+    case WORKERS:
+        return row->workers < 0 ? 0 : (uint64_t)row->workers + 1;
     case TOPIC:
     case KIND:
         return 0;
@@ -193,6 +196,20 @@ static void put_count(struct weir__row *cells, const struct weir_stats *stats,
         weir__row_put(cells, "%" PRIu64 "%s", count, is_bound ? "+" : "");
 }
 
+/* Loud where jobs could run. */
+static void put_workers(struct weir__row *cells,
+                        const struct weir__stats_row *row)
+{
+    const bool is_waiting = row->stats.ready > 0 && !row->stats.paused;
+
+    if (row->workers > 0)
+        weir__row_put(cells, "%" PRId64, row->workers);
+    else if (row->workers == 0)
+        weir__row_put(cells, is_waiting ? "NONE" : "none");
+    else
+        weir__row_put(cells, "-");
+}
+
 static void put_cell(struct weir__row *cells, const struct weir__stats_row *row,
                      size_t column, bool is_wide)
 {
@@ -224,9 +241,14 @@ static void put_cell(struct weir__row *cells, const struct weir__stats_row *row,
             weir__row_put(cells, "%s", span);
         }
         return;
+    case WORKERS:
+        put_workers(cells, row);
+        return;
     case RATE:
         if (row->rate < 0.0)
             weir__row_put(cells, "-");
+        else if (row->rate > 0.0 && row->rate < 1.0)
+            weir__row_put(cells, "%.0f/min", row->rate * 60.0);
         else
             weir__row_put(cells, "%.0f/s", row->rate);
         return;
@@ -260,12 +282,31 @@ static bool is_zero(struct weir__stats_row *const *rows, size_t count,
     return true;
 }
 
+/* That nobody serves a topic is nothing to tell of while it has no jobs. */
+static bool is_served_or_missed(struct weir__stats_row *const *rows,
+                                size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        const struct weir_stats *stats = &rows[i]->stats;
+
+        if (rows[i]->is_shown && !rows[i]->is_away &&
+            (rows[i]->workers > 0 ||
+             (rows[i]->workers == 0 &&
+              stats->ready + stats->scheduled + stats->running > 0)))
+            return true;
+    }
+    return false;
+}
+
 static bool is_wanted(const struct weir__stats_view *view,
                       struct weir__stats_row *const *rows, size_t count,
                       size_t column)
 {
     if (columns[column].form == RATE)
         return view->has_rate;
+    if (columns[column].form == WORKERS && !view->is_wide &&
+        (int)column != view->sort && !view->is_kept[column])
+        return is_served_or_missed(rows, count);
     return view->is_wide || columns[column].rank == 0 ||
            (int)column == view->sort || view->is_kept[column] ||
            !is_zero(rows, count, column);
@@ -398,6 +439,9 @@ struct json_object *weir__stats_row_json(const struct weir__stats_view *view,
             weir__field_number(counts[i].name, count_at(stats, counts[i].at)));
     if (strcmp(row->kind, "bounded") == 0)
         weir__object_put(&object, weir__field("dropped", drops_json(stats)));
+    weir__object_put(&object, row->workers < 0
+                                  ? weir__field_null("workers")
+                                  : weir__field_int("workers", row->workers));
     if (view->has_rate && row->rate < 0.0)
         weir__object_put(&object, weir__field_null("rate"));
     else if (view->has_rate)

@@ -17,11 +17,12 @@ struct weir__stats_row {
     char kind[32];
     struct weir_stats stats; /* without its strings */
     double rate;             /* jobs done a second; below 0: not known */
+    int64_t workers;         /* that serve it; below 0: not known */
     bool is_shown;           /* it is there; false: the row is left out */
     bool is_away;            /* nobody can tell more of it now */
 };
 
-enum { WEIR__STATS_COLUMNS = 18 };
+enum { WEIR__STATS_COLUMNS = 19 };
 
 /* Zeroed with `sort` -1: a table in byte order that fits into 0 columns. */
 struct weir__stats_view {

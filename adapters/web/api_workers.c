@@ -7,8 +7,10 @@
 #include "core/mem.h"
 
 #include <ev.h>
+#include <string.h>
 
 enum { WAITING_MAX = 128 }; /* readers of one question */
+enum { TOPICS = 16 };       /* of each worker where all are asked for */
 
 static const double FRESH_S = 1.0;
 
@@ -22,6 +24,86 @@ struct weir__web_workers {
     size_t count;
 };
 
+/* --- which of them, and of which topics ----------------------------------- */
+
+static bool has_text(struct json_object *object, const char *name,
+                     const char *text)
+{
+    struct json_object *value = json_object_object_get(object, name);
+
+    return value != NULL && strcmp(json_object_get_string(value), text) == 0;
+}
+
+/* Of the worker's topics the one of that name; NULL: the first `limit`. */
+static struct json_object *some_topics(struct json_object *worker,
+                                       const char *topic, size_t limit)
+{
+    struct json_object *all = json_object_object_get(worker, "topics");
+    struct json_object *some = json_object_new_array();
+    const size_t count = json_object_array_length(all);
+
+    for (size_t i = 0, found = 0; i < count && found < limit; i++) {
+        struct json_object *one = json_object_array_get_idx(all, i);
+
+        if (topic != NULL && !has_text(one, "topic", topic))
+            continue;
+        some = weir__array_with(some, json_object_get(one));
+        found++;
+    }
+    return some;
+}
+
+/* The worker with these topics; it shares the rest. */
+static struct json_object *with_topics(struct json_object *worker,
+                                       struct json_object *topics)
+{
+    struct json_object *copy = json_object_new_object();
+    struct json_object_iterator it = json_object_iter_begin(worker);
+    struct json_object_iterator end = json_object_iter_end(worker);
+
+    for (; !json_object_iter_equal(&it, &end); json_object_iter_next(&it)) {
+        const char *name = json_object_iter_peek_name(&it);
+        const bool is_topics = strcmp(name, "topics") == 0;
+
+        weir__object_put(
+            &copy,
+            weir__field(
+                name, is_topics
+                          ? topics
+                          : json_object_get(json_object_iter_peek_value(&it))));
+    }
+    return copy;
+}
+
+/* ?name= has the worker with all of its topics, ?topic= those that serve it
+ * with that one alone. */
+static struct json_object *chosen(const struct weir__web_workers *workers,
+                                  struct weir__http_request *request)
+{
+    const char *name = weir__http_query(request, "name");
+    const char *topic = weir__http_query(request, "topic");
+    const size_t limit = name != NULL ? SIZE_MAX : TOPICS;
+    struct json_object *array = json_object_new_array();
+    const size_t count = json_object_array_length(workers->told);
+
+    for (size_t i = 0; i < count; i++) {
+        struct json_object *worker =
+            json_object_array_get_idx(workers->told, i);
+        struct json_object *topics;
+
+        if (name != NULL && !has_text(worker, "name", name))
+            continue;
+        topics = some_topics(worker, topic, limit);
+        if (topic == NULL || json_object_array_length(topics) > 0)
+            array = weir__array_with(array, with_topics(worker, topics));
+        else
+            (void)json_object_put(topics);
+    }
+    return array;
+}
+
+/* --- asking --------------------------------------------------------------- */
+
 static void answer(const struct weir__web_workers *workers,
                    struct weir__http_request *request, int code)
 {
@@ -29,8 +111,8 @@ static void answer(const struct weir__web_workers *workers,
         weir__api_refuse(request, code, NULL);
     else
         weir__api_answer_tagged(
-            request, WEIR__OBJECT(weir__field("workers",
-                                              json_object_get(workers->told))));
+            request,
+            WEIR__OBJECT(weir__field("workers", chosen(workers, request))));
 }
 
 static void on_worker(int code, const struct weir_worker *worker, void *arg)

@@ -102,6 +102,13 @@ static void lease_ended(struct weir__exposition *text,
         weir__sample_us(text, row->stats.lease_ended_us);
 }
 
+static void workers(struct weir__exposition *text,
+                    const struct weir__stats_row *row)
+{
+    if (row->workers >= 0)
+        weir__sample(text, (uint64_t)row->workers);
+}
+
 static void relaying(struct weir__exposition *text,
                      const struct weir__stats_row *row)
 {
@@ -162,6 +169,7 @@ static const struct {
     {"weir_topic_lease_ended_seconds", "gauge",
      "For how long the first of the ended leases with jobs has been over.",
      lease_ended},
+    {"weir_topic_workers", "gauge", "Workers that serve a topic.", workers},
     {"weir_topic_relaying", "gauge",
      "Packs of jobs on their way to other topics.", relaying},
     {"weir_topic_added_total", "counter", "Jobs that were added.", added},

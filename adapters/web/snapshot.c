@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <weir/worker.h>
 
 enum { SLICE = 50 }; /* topics that are asked for at a time */
 
@@ -22,7 +23,8 @@ typedef char name_text[WEIR_MAX_TOPIC + 1];
 struct entry {
     struct weir__topic_view view; /* first */
     struct weir__snapshot *snapshot;
-    bool is_kept; /* while names are taken: it is among them */
+    int64_t serving; /* workers of this round that told so up to now */
+    bool is_kept;    /* while names are taken: it is among them */
 };
 
 struct weir__snapshot {
@@ -38,6 +40,7 @@ struct weir__snapshot {
     bool is_in_round; /* names come, and then */
     bool is_asking;   /* for what topics have */
     bool is_wanted;   /* somebody looked since the round began */
+    bool has_unnamed; /* a worker serves more topics than it tells */
     double began_s;
     int code, round_code;
     int64_t taken_ms; /* 0: never */
@@ -90,18 +93,20 @@ static void take_code(struct entry *entry, int code)
         snapshot->round_code = code;
 }
 
-static void answer(struct entry *entry, int code)
+static void answered(struct weir__snapshot *snapshot)
 {
-    struct weir__snapshot *snapshot = entry->snapshot;
-
     WEIR_ASSERT(snapshot->waiting > 0);
     snapshot->waiting--;
-    take_code(entry, code);
-    if (code == WEIR_ECANCELED)
-        return; /* the reactor is being freed */
     if (snapshot->waiting == 0 &&
         (snapshot->next == snapshot->count || snapshot->round_code != WEIR_OK))
         end_round(snapshot);
+}
+
+static void answer(struct entry *entry, int code)
+{
+    take_code(entry, code);
+    if (code != WEIR_ECANCELED) /* else the reactor is being freed */
+        answered(entry->snapshot);
 }
 
 /* Numbers that follow each other without a gap are compared as bytes. */
@@ -122,18 +127,14 @@ static void take_stats(struct entry *entry, const struct weir_stats *stats)
     struct weir__stats_row *row = &view->row;
     const double now_s = ev_now(entry->snapshot->loop);
     struct weir_stats plain = *stats;
-    double rate = -1.0;
+    const double rate =
+        weir__growth_take(&view->done, stats->done_total, now_s);
 
     plain.topic = plain.kind = NULL; /* borrowed */
-    if (view->at_s > 0.0 && now_s > view->at_s &&
-        plain.done_total >= row->stats.done_total)
-        rate = (double)(plain.done_total - row->stats.done_total) /
-               (now_s - view->at_s);
     if (is_other(&plain, &row->stats) || rate > row->rate || rate < row->rate)
         entry->snapshot->version++;
     row->stats = plain;
     row->rate = rate;
-    view->at_s = now_s;
     weir__history_take(&view->history, (int64_t)(now_s * 1000.0),
                        plain.done_total, plain.lateness_p99_us);
 }
@@ -198,12 +199,6 @@ static void on_slice(struct ev_loop *loop, struct ev_timer *timer, int events)
         ask_slice(snapshot);
 }
 
-static void begin_asking(struct weir__snapshot *snapshot)
-{
-    ev_timer_again(snapshot->loop, &snapshot->slice);
-    ask_slice(snapshot);
-}
-
 /* --- names ---------------------------------------------------------------- */
 
 static struct entry *make_entry(struct weir__snapshot *snapshot,
@@ -215,6 +210,7 @@ static struct entry *make_entry(struct weir__snapshot *snapshot,
         return NULL;
     entry->snapshot = snapshot;
     entry->view.row.rate = -1.0;
+    entry->view.row.workers = -1;
     (void)snprintf(entry->view.row.topic, sizeof(entry->view.row.topic), "%s",
                    name); /* fits */
     return entry;
@@ -235,6 +231,71 @@ static struct entry *find(const struct weir__snapshot *snapshot,
                         sizeof(struct weir__topic_view *), compare);
     return found == NULL ? NULL : (struct entry *)*found;
 }
+
+/* --- workers -------------------------------------------------------------- */
+
+static void count_worker(struct weir__snapshot *snapshot,
+                         const struct weir_worker *worker)
+{
+    if (worker->topics_total > worker->topic_count)
+        snapshot->has_unnamed = true;
+    for (size_t i = 0; i < worker->topic_count; i++) {
+        struct entry *entry = find(snapshot, worker->topics[i].name);
+
+        if (entry != NULL)
+            entry->serving++;
+    }
+}
+
+/* Where workers cannot be asked, or do not name all that they serve, a topic
+ * that nobody names may be served. */
+static void take_workers(struct weir__snapshot *snapshot, int code)
+{
+    for (size_t i = 0; i < snapshot->count; i++) {
+        struct entry *entry = (struct entry *)snapshot->topics[i];
+        const int64_t before = entry->view.row.workers;
+
+        entry->view.row.workers =
+            code != WEIR_OK || (entry->serving == 0 && snapshot->has_unnamed)
+                ? -1
+                : entry->serving;
+        entry->serving = 0;
+        if (entry->view.row.workers != before)
+            snapshot->version++;
+    }
+    snapshot->has_unnamed = false;
+}
+
+/* One that stops claims no more. */
+static void on_worker(int code, const struct weir_worker *worker, void *arg)
+{
+    struct weir__snapshot *snapshot = arg;
+
+    if (worker != NULL) {
+        if (!worker->is_stopping)
+            count_worker(snapshot, worker);
+    } else if (code != WEIR_ECANCELED) { /* else the reactor is being freed */
+        take_workers(snapshot, code);
+        answered(snapshot);
+    }
+}
+
+/* All workers in one question, then each topic. */
+static void begin_asking(struct weir__snapshot *snapshot)
+{
+    int rc;
+
+    ev_timer_again(snapshot->loop, &snapshot->slice);
+    snapshot->waiting++;
+    rc = weir_reactor_workers(snapshot->reactor, on_worker, snapshot);
+    if (rc != WEIR_OK) {
+        snapshot->waiting--;
+        take_workers(snapshot, rc);
+    }
+    ask_slice(snapshot);
+}
+
+/* --- names of a round ----------------------------------------------------- */
 
 static void free_topics(struct weir__topic_view **topics, size_t count,
                         bool kept)

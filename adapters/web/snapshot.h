@@ -8,6 +8,7 @@
  * in a second. Rounds begin when somebody looks, one a second at most, and each
  * 30 s for the history of the last hour. */
 
+#include "adapters/cli/rates.h"
 #include "adapters/cli/stats_view.h"
 #include "adapters/web/history.h"
 
@@ -19,8 +20,8 @@ struct weir__snapshot;
 struct weir__topic_view {
     struct weir__stats_row row;
     struct weir__history history;
-    double at_s;         /* when `row` was told; 0: not yet */
-    bool is_of_new_kind; /* that this version does not know */
+    struct weir__growth done; /* for row.rate */
+    bool is_of_new_kind;      /* that this version does not know */
 };
 
 /* Begin with a round at once. `loop` and `reactor` are kept. WEIR_ENOMEM. */

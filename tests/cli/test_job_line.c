@@ -112,9 +112,39 @@ TEST(rates_are_the_growth_a_second)
     EXPECT_TRUE(weir__rates_next(&rates, "b", 7, 1.0) < 0.0);
     EXPECT_INT(50, (int)weir__rates_next(&rates, "a", 200, 3.0));
     EXPECT_INT(0, (int)weir__rates_next(&rates, "b", 7, 2.0));
-    EXPECT_TRUE(weir__rates_next(&rates, "a", 300, 3.0) < 0.0);
-    EXPECT_INT(5, (int)weir__rates_next(&rates, "a", 10, 5.0));
+    EXPECT_TRUE(weir__rates_next(&rates, "b", 7, 1.0) < 0.0);
+    EXPECT_TRUE(weir__rates_next(&rates, "a", 10, 5.0) < 0.0);
+    EXPECT_INT(5, (int)weir__rates_next(&rates, "a", 20, 7.0));
     weir__rates_fini(&rates);
+}
+
+/* One job each 10 s, looked at each second. */
+TEST(a_rate_is_seen_of_what_happens_seldom)
+{
+    struct weir__growth growth = {0};
+    double rate = -1.0;
+
+    for (int second = 1; second <= 200; second++) {
+        rate =
+            weir__growth_take(&growth, (uint64_t)second / 10, (double)second);
+        EXPECT_TRUE(second < 60 || (rate > 0.08 && rate < 0.12));
+    }
+    for (int second = 201; second <= 280; second++)
+        rate = weir__growth_take(&growth, 20, (double)second);
+    EXPECT_TRUE(rate >= 0.0 && rate <= 0.0);
+}
+
+TEST(a_rate_follows_what_happens_often_at_once)
+{
+    struct weir__growth growth = {0};
+    uint64_t total = 0;
+
+    for (int second = 1; second <= 100; second++)
+        (void)weir__growth_take(&growth, total, (double)second);
+    EXPECT_INT(500, (int)weir__growth_take(&growth, total += 500, 101.0));
+    for (int second = 102; second <= 200; second++)
+        EXPECT_INT(1000, (int)weir__growth_take(&growth, total += 1000,
+                                                (double)second));
 }
 
 TEST(without_memory_there_is_no_rate)

@@ -4,6 +4,7 @@ watches: line by line, or on a terminal, which it leaves as it was."""
 
 import json
 import os
+import re
 import signal
 
 from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, kill,
@@ -62,16 +63,17 @@ def columns_that_are_zero_everywhere_are_left_out(place):
     place.add("t", "1")
     place.add("u", "1", "--delay", "1h")
     stats = place.weir("stats")
-    expect([["TOPIC", "KIND", "SCHEDULED", "READY"], ["t", "delay", "0", "1"],
-            ["u", "delay", "1", "0"]], steady(stats))
+    expect([["TOPIC", "KIND", "SCHEDULED", "READY", "WORKERS"],
+            ["t", "delay", "0", "1", "NONE"],
+            ["u", "delay", "1", "0", "none"]], steady(stats))
     expect([], stats.sentences)
-    expect([["TOPIC", "KIND", "READY"], ["t", "delay", "1"]],
+    expect([["TOPIC", "KIND", "READY", "WORKERS"], ["t", "delay", "1", "NONE"]],
            steady(place.weir("stats", "t")))
     titles, row = steady(place.weir("stats", "t", "--wide"))
-    expect(["SCHEDULED", "READY", "RUNNING", "ENDED", "DEAD", "RELAYING",
-            "DONE", "RETRIED", "FAILED", "EXPIRED", "CRASHED", "DROPPED", "P50",
-            "P99"], titles[2:])
-    expect(["0", "1", "0", "-"] + ["0"] * 8 + ["-", "-"], row[2:])
+    expect(["SCHEDULED", "READY", "RUNNING", "WORKERS", "ENDED", "DEAD",
+            "RELAYING", "DONE", "RETRIED", "FAILED", "EXPIRED", "CRASHED",
+            "DROPPED", "P50", "P99"], titles[2:])
+    expect(["0", "1", "0", "NONE", "-"] + ["0"] * 8 + ["-", "-"], row[2:])
     place.ok("topic", "set", "empty", "kind=list")
     expect("TOPIC  KIND\nempty  list\n", place.weir("stats", "empty").out)
 
@@ -218,7 +220,7 @@ def watched_stats_are_a_block_each_second_when_piped(place):
     rates = []
     while not any(rates) and len(rates) < 60:
         lines = [watch.stdout.readline() for _ in range(3)]
-        rates.append(float(lines[1].split()[-1][:-2]))
+        rates.append(float(re.match("[0-9.]+", lines[1].split()[-1]).group()))
     expect_true(rates[-1] > 0, "a rate: " + lines[1])
     watch.send_signal(signal.SIGINT)
     out, err = watch.communicate(timeout=PATIENCE)
@@ -301,3 +303,31 @@ def a_terminal_that_can_do_nothing_gets_blocks(place):
     expect_true(b"\033" not in terminal.shown, terminal.shown)
     os.kill(terminal.pid, signal.SIGTERM)
     expect(0, terminal.wait())
+
+
+@test
+def who_serves_a_topic_is_counted_and_nobody_stands_out(place):
+    place.add("later", "1", "--delay", "1h")
+    place.add("now", "1")
+    lines = place.weir("stats").out.splitlines()
+    at = lines[0].split().index("WORKERS")
+    expect(["none", "NONE"], [line.split()[at] for line in lines[1:]])
+    expect(0, place.stats("now")["workers"])
+    place.ok("pause", "now")
+    expect_in(" none", place.weir("stats", "now").out)
+    place.ok("resume", "now")
+    workers = [place.work(place.echo("now"), flags=("--log-level", "error"))
+               for _ in range(2)]
+    eventually(lambda: place.stats("now")["workers"] == 2, "both serve it")
+    expect(0, place.stats("later")["workers"])
+    stop_cleanly(workers[0])
+    expect(1, place.stats("now")["workers"])
+    expect_in("1", place.weir("stats", "now", "--sort", "workers").out)
+
+
+@test
+def a_topic_without_jobs_need_not_be_served(place):
+    place.add("t", "1")
+    place.drain(place.echo("t"))
+    expect_true("WORKERS" not in place.weir("stats").out, "no such column")
+    expect_in("WORKERS", place.weir("stats", "--wide").out)

@@ -542,3 +542,28 @@ def nodes_are_told(place):
     node = eventually(lambda: get(web, "/api/nodes")["nodes"], "a node")[0]
     expect([True, "primary", 0], [node["up"], node["role"], node["replicas"]])
     expect_true(node["memory_bytes"] > 0 and node["clients"] > 0, str(node))
+
+
+@test
+def workers_are_told_by_topic_and_by_name(place):
+    names = ["t%02d" % i for i in range(20)]
+    place.add("t19", "1", "--delay", "1h")
+    place.write("conf", 'worker { name = "one" }\n' + "".join(
+        'topic "%s" { handler = echo concurrency = 3 }\n' % name
+        for name in names))
+    place.work(flags=("--config", place.path("conf")))
+    web = Web(place, token=TOKEN)
+
+    def told(query=""):
+        return web.get("/api/workers" + query,
+                       Authorization="Bearer " + TOKEN).json["workers"]
+
+    eventually(told, "it is there")
+    expect(names[:16], [topic["topic"] for topic in told()[0]["topics"]])
+    expect(20, told()[0]["topics_total"])
+    expect(names, [topic["topic"] for topic in told("?name=one")[0]["topics"]])
+    expect([], told("?name=two"))
+    expect([{"topic": "t19", "concurrency": 3, "held": 0, "running": 0}],
+           told("?topic=t19")[0]["topics"])
+    expect([], told("?topic=t99"))
+    wait_for(web, "t19", workers=1)

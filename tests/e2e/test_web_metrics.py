@@ -4,7 +4,8 @@
 import concurrent.futures
 import re
 
-from e2e import eventually, expect, expect_in, expect_true, stop_cleanly, test
+from e2e import (eventually, expect, expect_in, expect_true, kill,
+                 stop_cleanly, test)
 from web import TOKEN, Web, samples
 
 
@@ -101,6 +102,22 @@ def each_worker_has_what_it_told_last(place):
 
 
 @test
+def a_topic_tells_who_serves_it_and_whose_lease_ended(place):
+    place.add("t", "1")
+    place.write("conf", 'topic "t" { handler = later lease = 1s options = { '
+                '"file=%s" } }\n' % place.path("out"))
+    worker = place.work(flags=("--config", place.path("conf")))
+    web = Web(place)
+    eventually_has(web, 'weir_topic_workers{topic="t"}', 1)
+    eventually_has(web, 'weir_topic_jobs{topic="t",state="running"}', 1)
+    ended = 'weir_topic_lease_ended_seconds{topic="t"}'
+    expect_true(ended not in scrape(web), "its lease lasts")
+    kill(worker)
+    eventually_has(web, 'weir_topic_workers{topic="t"}', 0)
+    eventually(lambda: scrape(web).get(ended, 0) > 0, "its lease ended")
+
+
+@test
 def a_server_that_is_away_is_told_and_what_was_known_stays(place):
     place.add("t", "a")
     web = Web(place)
@@ -131,10 +148,11 @@ def many_scrapers_cost_what_one_does(place):
             calls[match.group(1)] = int(match.group(2))
         if line == "":
             break
-    # each round asks for the names and each topic once, plus what made these
+    # each round asks for the names, the workers and each topic once, a scrape
+    # for the workers; plus what made these
     rounds = calls["sscan"]
     expect_true(rounds < 41, "a round for each of 41 scrapes")
-    expect_true(calls["evalsha"] <= 60 + 20 * rounds, calls)
+    expect_true(calls["evalsha"] <= 60 + 22 * rounds, calls)
 
 
 @test

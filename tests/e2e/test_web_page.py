@@ -11,8 +11,8 @@ import sys
 import time
 
 from browser import browse
-from e2e import (eventually, expect, expect_in, expect_true, stop_cleanly,
-                 test)
+from e2e import (eventually, expect, expect_in, expect_true, kill,
+                 stop_cleanly, test)
 from web import TOKEN, Web
 
 # A command that fails with what the job's body says.
@@ -469,6 +469,32 @@ def workers_are_shown_with_what_they_serve(place):
         browser.see("pid %d" % worker.pid)
         stop_cleanly(worker)
         browser.see("No worker runs.")
+
+
+@test
+def who_serves_a_topic_is_found_from_its_page(place):
+    place.add_lines("t", 2)
+    place.write("conf", 'worker { name = "vm-1" }\ntopic "t" { handler = later '
+                'concurrency = 1 lease = 1s options = { "file=%s", '
+                '"after=0ms" } }\n' % place.path("out"))
+    with page(place) as browser:
+        browser.see("▲ nobody serves it")
+        worker = place.work(flags=("--config", place.path("conf")))
+        browser.see("served by 1 worker")
+        browser.click("a[href='#/t/t/workers']")
+        browser.see("vm-1", "▲ 1 of 1: no room")
+        browser.click("a[href='#/workers/vm-1']")
+        browser.see("Topics of vm-1", "▲ 1 of 1: no room")
+        job = [job["id"] for job in place.ok("list", "t", "--state", "running")]
+        go(browser, "#/j/t/" + job[0])
+        browser.click("a[href='#/workers/vm-1']")
+        browser.see("Topics of vm-1")
+        kill(worker)
+        browser.see("It is not there.")
+        go(browser, "#/t/t")
+        browser.see("▲ nobody serves it", "▲ lease ended")
+        browser.press("g", "t")
+        browser.see("▲ nobody serves it", "▲ lease ended")
 
 
 @test

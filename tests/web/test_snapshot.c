@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/web/snapshot.h"
 
+#include <weir/worker.h>
+
 #include "tests/harness/oom.h"
 #include "tests/harness/test.h"
 
@@ -26,6 +28,8 @@ static char names[TOPICS][24];
 static size_t name_count;
 static int names_code, stats_code;
 static uint64_t done_total;
+static uint64_t worker_topics = 2;
+static int workers_code, worker_questions;
 
 int weir_reactor_topics(struct weir_reactor *reactor, weir_topics_fn fn,
                         void *arg)
@@ -58,6 +62,26 @@ int weir_reactor_declare(struct weir_reactor *reactor, const char *topic,
     (void)topic;
     (void)err;
     return strcmp(kind, "turnstile") == 0 ? WEIR_EINVAL : WEIR_OK;
+}
+
+/* A worker of t000 and another topic, or of more than it tells. */
+int weir_reactor_workers(struct weir_reactor *reactor, weir_workers_fn fn,
+                         void *arg)
+{
+    static const struct weir_worker_topic topics[] = {{.name = "elsewhere"},
+                                                      {.name = "t000"}};
+    struct weir_worker worker = {
+        .topics = topics, .topic_count = 2, .topics_total = worker_topics};
+
+    (void)reactor;
+    worker_questions++;
+    if (workers_code != WEIR_OK)
+        return workers_code;
+    fn(WEIR_OK, &worker, arg);
+    worker.is_stopping = true;
+    fn(WEIR_OK, &worker, arg);
+    fn(WEIR_OK, NULL, arg);
+    return WEIR_OK;
 }
 
 int weir_reactor_stats(struct weir_reactor *reactor, const char *topic,
@@ -239,6 +263,40 @@ TEST(the_version_stays_while_nothing_changes)
     play_round();
     EXPECT_TRUE(weir__snapshot_version(snapshot) > version);
     EXPECT_TRUE(topic(0)->row.rate > 0.0);
+    stop();
+}
+
+/* One that stops serves none. */
+TEST(workers_are_asked_once_a_round_and_counted_by_topic)
+{
+    name_topics(3);
+    start();
+    play_round();
+    EXPECT_INT(1, worker_questions);
+    EXPECT_INT(1, topic(0)->row.workers);
+    EXPECT_INT(0, topic(1)->row.workers);
+    stop();
+}
+
+TEST(who_does_not_tell_all_topics_may_serve_any)
+{
+    worker_topics = 3;
+    name_topics(2);
+    start();
+    play_round();
+    EXPECT_INT(1, topic(0)->row.workers);
+    EXPECT_INT(-1, topic(1)->row.workers);
+    stop();
+}
+
+TEST(a_round_goes_on_where_workers_cannot_be_asked)
+{
+    workers_code = WEIR_ESERVER;
+    name_topics(2);
+    start();
+    play_round();
+    EXPECT_INT(WEIR_OK, weir__snapshot_code(snapshot));
+    EXPECT_INT(-1, topic(0)->row.workers);
     stop();
 }
 

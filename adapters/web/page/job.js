@@ -42,7 +42,8 @@ function jobView(topic, id) {
           ['Reason', job.reason && visible(job.reason)],
           ['Last error', job.error && foreign(job.error)],
           job.state === 'running' && ['Worker', job.worker
-            ? foreign(job.worker, 'id') : 'not told for this kind'],
+            ? h('a', {href: workerLink(job.worker)}, foreign(job.worker, 'id'))
+            : 'not told for this kind'],
           ['Claimed', job.claimed_ms > 0 && timeNode(job.claimed_ms)],
           ['Lease ends in', job.lease_left_ms > 0 &&
             spanText(job.lease_left_ms)],

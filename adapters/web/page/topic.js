@@ -65,7 +65,7 @@ function groupsPanel(groups) {
 }
 
 function topicView(topic, asked) {
-  const tabs = STATES.concat('groups', 'options');
+  const tabs = STATES.concat('groups', 'workers', 'options');
   const self = {tab: 'topics', title: topic, up: '#/', history: {},
     places: [''], picked: new Set()};
   const path = topicPath(topic);
@@ -84,6 +84,8 @@ function topicView(topic, asked) {
           return null;
         });
     if (self.at === 'options') self.options = (await get(path + '/options')).options;
+    if (self.at === 'workers')
+      self.workers = (await get('api/workers' + query({topic}))).workers;
     if (self.at === 'dead' && self.places.length === 1 && self.row.dead > 0)
       self.groups = await get(path + '/groups');
     if (self.at === 'groups') self.groups = await get(path + '/groups?by=group');
@@ -107,6 +109,7 @@ function topicView(topic, asked) {
 
   function tabPanel() {
     if (self.at === 'options') return optionsPanel(self.options || {});
+    if (self.at === 'workers') return serversPanel(self.workers || []);
     if (self.at === 'groups') return eventsPanel(self.groups);
     const jobs = (self.jobs ? self.jobs.jobs : [])
       .map((job) => ({...job, topic}));

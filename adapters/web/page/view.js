@@ -35,7 +35,7 @@ function route() {
   if (parts[0] === 't' && parts[1]) return topicView(parts[1], parts[2]);
   if (parts[0] === 'j' && parts[1] && parts[2])
     return jobView(parts[1], parts[2]);
-  if (parts[0] === 'workers') return workersView();
+  if (parts[0] === 'workers') return workersView(parts[1]);
   if (parts[0] === 'nodes') return nodesView();
   return topicsView();
 }

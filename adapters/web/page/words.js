@@ -11,6 +11,7 @@ const short = new Intl.NumberFormat('en',
 
 function rateText(rate) {
   if (rate == null) return '–';
+  if (rate > 0 && rate < 1) return (rate * 60).toFixed(0) + '/min';
   return (rate >= 100 ? whole.format(rate) : rate >= 10 ? rate.toFixed(0) :
     rate > 0 ? rate.toFixed(1) : '0') + '/s';
 }
@@ -85,12 +86,24 @@ const counts = (row) => h('div', {class: 'counts'}, STATES.map((state) =>
     title: whole.format(row[state] || 0) + ' ' + state},
   shape(state), countText(row, state, short), ' ' + state)));
 
+/* Whether somebody serves it: a warning where jobs wait for nobody. */
+function servedBadge(row) {
+  if (row.workers == null) return null;
+  if (row.workers > 0)
+    return h('a', {class: 'badge', href: topicLink(row.topic, 'workers')},
+      `served by ${plural(row.workers, 'worker')}`);
+  const cls = row.paused ? '' : row.ready > 0 || row.running > 0 ? ' bad'
+    : row.scheduled > 0 ? ' warn' : '';
+  return h('span', {class: 'badge' + cls}, cls && '▲ ', 'nobody serves it');
+}
+
 const badges = (row) => [
   h('span', {class: 'badge'}, row.kind || 'unknown'),
   row.paused && h('span', {class: 'badge warn'}, '❚❚ paused'),
   row.away && h('span', {class: 'badge bad'}, '▲ away'),
   row.lease_ended_ms >= LATE_MS && h('span', {class: 'badge bad'},
     `▲ lease ended ${spanText(row.lease_ended_ms)} ago`),
+  servedBadge(row),
 ];
 
 const plural = (count, word) =>

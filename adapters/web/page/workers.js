@@ -4,19 +4,63 @@
 
 const TOPICS_SHOWN = 16; /* of a worker */
 
-function workersView() {
-  const self = {tab: 'workers', title: 'Workers', up: '#/', every: 2000};
+const workerLink = (name) => '#/workers/' + encodeURIComponent(name);
+
+/* How many jobs of a topic run at a worker, of how many may. */
+function busyNode({concurrency, running}) {
+  if (concurrency == null) return h('span', {class: 'quiet'}, 'not told');
+  const text = `${whole.format(running)} of ${whole.format(concurrency)}`;
+  return running < concurrency ? text
+    : h('span', {class: 'warn'}, '▲ ', text, ': no room');
+}
+
+/* One worker with all that it serves. */
+function workerTopics(worker) {
+  return h('div', {class: 'panel'},
+    h('h2', {}, 'Topics of ', foreign(worker.name, 'id')),
+    table('Topics', [
+      {name: 'Topic', cls: 'name', bare: true, cell: (row) =>
+        h('a', {href: topicLink(row.topic)}, foreign(row.topic))},
+      {name: 'Running', cls: 'num', cell: busyNode},
+      {name: 'Held', cls: 'num', cell: (row) => whole.format(row.held)},
+    ], worker.topics, (row) => row.topic));
+}
+
+/* Who serves one topic. */
+function serversPanel(workers) {
+  return h('div', {class: 'panel'}, workers.length === 0
+    ? h('p', {class: 'empty'}, 'Nobody serves it.')
+    : table('Workers', [
+      {name: 'Worker', cls: 'name', bare: true, cell: (worker) => [
+        h('a', {href: workerLink(worker.name)}, foreign(worker.name, 'id')),
+        worker.stopping && h('span', {class: 'badge warn'}, 'stopping')]},
+      {name: 'Concurrency', cls: 'num', cell: ({topics: [row]}) =>
+        row.concurrency == null ? '–' : whole.format(row.concurrency)},
+      {name: 'Running', cls: 'num', cell: ({topics: [row]}) => busyNode(row)},
+      {name: 'Held', cls: 'num', cell: ({topics: [row]}) =>
+        whole.format(row.held)},
+      {name: 'Lag of its loop', cls: 'num', cell: (worker) =>
+        worker.lag_us == null ? '–' : spanText(worker.lag_us / 1000)},
+    ], workers, (worker) => worker.name + ' ' + worker.pid));
+}
+
+/* All, or those of one name. */
+function workersView(name) {
+  const self = {tab: 'workers', title: name || 'Workers', up: name
+    ? '#/workers' : '#/', every: 2000};
   self.load = async () => {
-    self.list = (await get('api/workers')).workers;
+    self.list = (await get('api/workers' + query({name}))).workers;
   };
   self.render = () => [
-    h('div', {class: 'title'}, h('h1', {}, 'Workers'),
-      h('span', {class: 'quiet'}, plural(self.list.length, 'worker'))),
+    name && h('p', {class: 'crumbs'}, h('a', {href: '#/workers'}, 'Workers')),
+    h('div', {class: 'title'}, h('h1', {}, name ? foreign(name, 'id') : 'Workers'),
+      !name && h('span', {class: 'quiet'}, plural(self.list.length, 'worker'))),
     h('div', {class: 'panel'}, self.list.length === 0
-      ? h('p', {class: 'empty'}, 'No worker runs. weir run starts one.')
+      ? h('p', {class: 'empty'}, name ? 'It is not there.'
+        : 'No worker runs. weir run starts one.')
       : table('Workers', [
         {name: 'Worker', cls: 'name', bare: true, cell: (worker) => [
-          foreign(worker.name, 'id'),
+          h('a', {href: workerLink(worker.name)}, foreign(worker.name, 'id')),
           h('div', {class: 'under quiet small'}, foreign(worker.host),
             ` · pid ${worker.pid} · weir `, visible(worker.version))]},
         {name: 'Topics', cls: 'text', cell: (worker) => [
@@ -34,6 +78,7 @@ function workersView() {
             h('span', {class: 'warn'}, ` ▲ ${worker.connections - 1} reconnects`),
           worker.stopping && h('span', {class: 'badge warn'}, 'stopping')]},
       ], self.list, (worker) => worker.name)),
+    name && self.list.map(workerTopics),
   ];
   return self;
 }
