@@ -204,11 +204,11 @@ static void note_reason(struct weir__client *client, const char *text)
 static void log_held(struct weir__client *client)
 {
     const struct weir_log_line line = {.level = WEIR_LEVEL_WARN,
-                                       .text = client->refusal};
+                                       .text = client->held};
 
-    if (client->has_held && client->cli->log_level <= WEIR_LEVEL_WARN)
+    if (client->held[0] != '\0' && client->cli->log_level <= WEIR_LEVEL_WARN)
         client->log(&line, NULL);
-    client->has_held = false;
+    client->held[0] = '\0';
 }
 
 static void on_connection(int code, const char *text, void *arg)
@@ -248,9 +248,9 @@ static void on_log(const struct weir_log_line *line, void *arg)
 
     if (line->level >= WEIR_LEVEL_WARN)
         copy_text(client->refusal, sizeof(client->refusal), line->text);
-    if (client->log != NULL && !client->was_connected && !is_debug &&
-        line->level >= WEIR_LEVEL_WARN)
-        client->has_held = true;
+    if (client->log != NULL && client->reactor != NULL &&
+        !client->was_connected && !is_debug && line->level >= WEIR_LEVEL_WARN)
+        copy_text(client->held, sizeof(client->held), line->text);
     else if (client->log != NULL && line->level >= client->cli->log_level)
         client->log(line, NULL);
     else if (client->log == NULL && (client->reactor == NULL || is_debug))

@@ -32,8 +32,8 @@ struct weir__client {
     char connection[480]; /* what was wrong with the connection last */
     char reasons[800];    /* what was wrong since this was cleared */
     char refusal[240];    /* the last warning or error logged since wait */
-    bool has_held;        /* it came before the first connection, and is to
-                             be logged with that: else a sentence tells it */
+    char held[240];       /* the last one before the first connection, to be
+                             logged with that: else a sentence tells it */
     weir_log_line_fn log; /* NULL: one-shot command, lines are kept back */
     const char *topic;    /* weir__client_know's */
     char kind[32];        /* of that topic; "": it does not exist */
