@@ -18,7 +18,8 @@
  *     error    text of the last failed run
  *     spent    of attempt: in the topic it died in, before this one
  *     added_ms when the job was added, server time since 1970; a record that
- *              says nothing lies where it was added: the store tells */
+ *              says nothing lies where it was added: the store tells
+ *     attempts the last ones that did not finish it: one msgpack array, raw */
 #define WEIR__RECORD_MAP(X)            \
     X(struct weir_slice, retry, text)  \
     X(int64_t, ttl_ms, duration)       \
@@ -27,7 +28,8 @@
     X(struct weir_slice, reason, text) \
     X(struct weir_slice, error, text)  \
     X(uint32_t, spent, count)          \
-    X(int64_t, added_ms, duration)
+    X(int64_t, added_ms, duration)     \
+    X(struct weir_slice, attempts, list)
 
 struct weir__record {
     struct weir_counters counters; /* attempt: runs finished so far */

@@ -96,6 +96,22 @@ void weir__run_decide(struct weir__run *run, const struct weir__ladder *ladder,
     }
 }
 
+bool weir__run_attempt(const struct weir__run *run,
+                       struct weir_attempt *ret_attempt)
+{
+    if ((run->outcome != WEIR__OUTCOME_RETRY &&
+         run->outcome != WEIR__OUTCOME_DEAD) ||
+        run->is_malformed || run->is_expired || run->is_crashed)
+        return false;
+    *ret_attempt = (struct weir_attempt){
+        .outcome = run->is_timed_out           ? WEIR_ATTEMPT_TIMEOUT
+                   : run->verdict == WEIR_FAIL ? WEIR_ATTEMPT_FAIL
+                                               : WEIR_ATTEMPT_RETRY,
+        .error = run->record.error,
+    };
+    return true;
+}
+
 /* Only what the handler cannot change is read. */
 void weir__run_overdue(const struct weir__run *run, struct weir__run *ret_copy)
 {
@@ -113,6 +129,8 @@ void weir__run_overdue(const struct weir__run *run, struct weir__run *ret_copy)
         .record = run->record,
         .token = run->token,
         .due_ms = run->due_ms,
+        .late_us = run->late_us,
+        .claimed_ns = run->claimed_ns,
         .start_late_us = run->start_late_us,
         .verdict = WEIR_RETRY,
         .is_timed_out = true,

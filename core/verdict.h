@@ -5,6 +5,8 @@
 /* The life cycle's arithmetic: from a handler's verdict to what becomes of the
  * job. Pure but for the run it writes to. */
 
+#include <weir/past.h>
+
 #include "core/ladder.h"
 #include "core/run.h"
 
@@ -14,6 +16,11 @@
  */
 void weir__run_decide(struct weir__run *run, const struct weir__ladder *ladder,
                       uint32_t jitter_percent, uint64_t random);
+
+/* What the run is in the job's history, but for the time and the worker. False:
+ * nothing, since it was done or put off, or no handler saw it. */
+bool weir__run_attempt(const struct weir__run *run,
+                       struct weir_attempt *ret_attempt);
 
 /* The ladder that the run's job brings, read into `own`; else `ladder`, also
  * where something else than weir wrote the record and it cannot be read. */

@@ -51,13 +51,14 @@ const struct weir__command weir__cmd_export = {
                "became of the job\n"
                "so far in \"past\": added, died (times), attempt, failures, "
                "timeouts, crashes,\n"
-               "snoozes, reason, error; and the body as \"msgpack\", in "
-               "base64, where JSON cannot\n"
-               "carry it. Due times are points in time; what runs is due at "
-               "once where it is\n"
-               "imported. Jobs stay where they are. For topics of kind delay "
-               "and bounded;\n"
-               "events of the latter are added when they are imported.",
+               "snoozes, reason, error, attempts; and the body as "
+               "\"msgpack\", in base64, where\n"
+               "JSON cannot carry it. Due times are points in time; what "
+               "runs is due at once\n"
+               "where it is imported. Jobs stay where they are. For topics "
+               "of kind delay and\n"
+               "bounded; events of the latter are added when they are "
+               "imported.",
     .example = "weir export order.close > jobs",
     .exits = "0 exported, also when there are none, 1 --where failed on a "
              "job,\n  2 wrong usage, or a topic of another kind, 3 no such "

@@ -53,7 +53,10 @@ const struct weir__command weir__cmd_show = {
         "\"worker\", who has it, \"claimed_ms\", since when, and\n"
         "\"lease_left_ms\", how long unless the worker prolongs it, 0: it "
         "ended. A job\nis running while it is under a lease, also where "
-        "its worker only holds it and\nhas not started it yet.",
+        "its worker only holds it and\nhas not started it yet. Where "
+        "attempts did not finish the job there are also\n\"attempts\", the "
+        "last 8, oldest first: [{\"ended_ms\",\"outcome\",\"error\",\n"
+        "\"worker\"}]; outcome is retry, timeout, fail or crash.",
     .example = "weir show order.close 42",
     .exits = "0 shown, 2 wrong usage, 3 no such topic or job,\n"
              "  5 server unreachable",

@@ -211,7 +211,8 @@ static int make_old(struct weir__job_line *line, const char *id,
     if (id != NULL)
         rc = weir__id_check_any(weir__slice_str(id), err);
     if (rc == WEIR_OK)
-        rc = weir__past_read(weir__buf_slice(&line->past), old, err);
+        rc = weir__past_read(weir__buf_slice(&line->past), line->attempts, old,
+                             err);
     line->job.id = id;
     old->job = line->job;
     return rc;

@@ -7,7 +7,7 @@
 
 #include "core/buf.h"
 
-#include <weir/weir.h>
+#include <weir/past.h>
 
 enum weir__job_field {
     WEIR__JOB_ID,
@@ -53,6 +53,7 @@ struct weir__job_line {
     bool has_past;
     struct weir__buf text, body, map, past;
     struct weir_header headers[WEIR_MAX_HEADERS];
+    struct weir_attempt attempts[WEIR_MAX_ATTEMPTS];
 };
 
 /* Read a JSON object with any of the fields, each a text, "headers", an object

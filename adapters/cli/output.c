@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <string.h>
+#include <weir/past.h>
 
 /* --- JSON ------------------------------------------------------------- */
 
@@ -125,6 +126,26 @@ static struct weir__field headers_field(const struct weir_job_info *job)
     return weir__field("headers", object);
 }
 
+/* Of most jobs there is none. */
+static struct weir__field attempts_field(const struct weir_job_info *job)
+{
+    struct weir_attempt attempts[WEIR_MAX_ATTEMPTS];
+    size_t count = weir_job_info_attempts(job, attempts, WEIR_MAX_ATTEMPTS);
+    struct json_object *array = count > 0 ? json_object_new_array() : NULL;
+
+    if (count == 0)
+        return (struct weir__field){0};
+    for (size_t i = 0; i < count; i++)
+        array = weir__array_with(
+            array,
+            WEIR__OBJECT(weir__field_int("ended_ms", attempts[i].ended_ms),
+                         weir__field_str("outcome", weir_attempt_outcome_name(
+                                                        attempts[i].outcome)),
+                         weir__field_text("error", attempts[i].error),
+                         weir__field_text("worker", attempts[i].worker)));
+    return weir__field("attempts", array);
+}
+
 struct json_object *weir__job_json(const char *topic,
                                    const struct weir_job_info *job)
 {
@@ -152,7 +173,8 @@ struct json_object *weir__job_json(const char *topic,
         weir__field_text("retry", job->retry),
         weir__field_text("reason", job->reason),
         weir__field_text("error", job->error), headers_field(job),
-        body_field(job->body), group, worker, claimed, left);
+        body_field(job->body), group, worker, claimed, left,
+        attempts_field(job));
 }
 
 enum weir__exit weir__print_object(struct json_object *object)
@@ -199,6 +221,27 @@ static void print_headers(const struct weir_job_info *job)
         weir__print_text(headers[i].name);
         (void)printf(": ");
         weir__print_text(headers[i].value);
+        (void)printf("\n");
+    }
+}
+
+static void print_attempts(const struct weir_job_info *job)
+{
+    struct weir_attempt attempts[WEIR_MAX_ATTEMPTS];
+    size_t count = weir_job_info_attempts(job, attempts, WEIR_MAX_ATTEMPTS);
+
+    for (size_t i = 0; i < count; i++) {
+        char ended[32];
+
+        weir__time_print(attempts[i].ended_ms, ended);
+        weir__print("%-10s%s  %-7s", i == 0 ? "attempts" : "", ended,
+                    weir_attempt_outcome_name(attempts[i].outcome));
+        if (attempts[i].worker.len > 0)
+            (void)printf("  ");
+        weir__print_text(attempts[i].worker);
+        if (attempts[i].error.len > 0)
+            (void)printf("  ");
+        weir__print_text(attempts[i].error);
         (void)printf("\n");
     }
 }
@@ -273,6 +316,7 @@ void weir__job_print(const char *topic, const struct weir_job_info *job)
                 job->counters.snoozes);
     print_slice("reason", job->reason);
     print_slice("error", job->error);
+    print_attempts(job);
     print_slice("retry", job->retry);
     print_slice("url", job->url);
     print_headers(job);

@@ -97,8 +97,107 @@ static struct weir_value take(struct weir_slice *bytes)
     return value;
 }
 
-int weir__past_read(struct weir_slice map, struct weir_old_job *old,
-                    struct weir_error *err)
+/* --- attempts ------------------------------------------------------------- */
+
+static int refuse_attempt(const char *wanted, struct weir_error *err)
+{
+    return weir__error_set(err, WEIR_EINVAL, "past: attempts: %s", wanted);
+}
+
+static int set_outcome(struct weir_slice text, struct weir_attempt *attempt,
+                       struct weir_error *err)
+{
+    for (int i = WEIR_ATTEMPT_RETRY; i <= WEIR_ATTEMPT_CRASH; i++) {
+        const char *name =
+            weir_attempt_outcome_name((enum weir_attempt_outcome)i);
+
+        if (weir__slice_equal(text, weir__slice_str(name))) {
+            attempt->outcome = (enum weir_attempt_outcome)i;
+            return WEIR_OK;
+        }
+    }
+    return refuse_attempt("an outcome is retry, timeout, fail or crash", err);
+}
+
+static int set_part(struct weir_slice name, struct weir_slice text,
+                    struct weir_attempt *attempt, struct weir_error *err)
+{
+    static const struct member at = {"attempts: at", TIME, 0};
+
+    if (weir__slice_equal(name, weir__slice_str("at")))
+        return set_time(&at, text, &attempt->ended_ms, err);
+    if (weir__slice_equal(name, weir__slice_str("outcome")))
+        return set_outcome(text, attempt, err);
+    if (weir__slice_equal(name, weir__slice_str("error")))
+        attempt->error = text;
+    else if (weir__slice_equal(name, weir__slice_str("worker")))
+        attempt->worker = text;
+    else
+        return refuse_attempt("one has at, outcome, error and worker", err);
+    return WEIR_OK;
+}
+
+static int read_attempt(struct weir_slice *bytes, struct weir_attempt *attempt,
+                        struct weir_error *err)
+{
+    struct weir_value head = take(bytes);
+    bool has_outcome = false;
+    int rc = WEIR_OK;
+
+    *attempt = (struct weir_attempt){0};
+    if (head.type != WEIR_TYPE_MAP)
+        return refuse_attempt("they are objects", err);
+    for (size_t i = 0; i < head.as.count && rc == WEIR_OK; i++) {
+        struct weir_value key = take(bytes), value = take(bytes);
+
+        if (value.type != WEIR_TYPE_STR)
+            return refuse_attempt("what one has is a text, in double quotes",
+                                  err);
+        rc = set_part(key.as.bytes, value.as.bytes, attempt, err);
+        has_outcome =
+            has_outcome ||
+            weir__slice_equal(key.as.bytes, weir__slice_str("outcome"));
+    }
+    if (rc == WEIR_OK && !has_outcome)
+        return refuse_attempt("one has an outcome at least", err);
+    return rc;
+}
+
+/* Their head was taken off. */
+static int read_attempts(struct weir_slice *bytes, struct weir_value head,
+                         struct weir_attempt attempts[WEIR_MAX_ATTEMPTS],
+                         struct weir_old_job *old, struct weir_error *err)
+{
+    int rc = WEIR_OK;
+
+    if (head.type != WEIR_TYPE_ARRAY || head.as.count > WEIR_MAX_ATTEMPTS)
+        return refuse_attempt("they are an array of up to 8", err);
+    for (size_t i = 0; i < head.as.count && rc == WEIR_OK; i++)
+        rc = read_attempt(bytes, &attempts[i], err);
+    old->attempts = attempts;
+    old->attempt_count = head.as.count;
+    return rc;
+}
+
+/* --- all of it ------------------------------------------------------------ */
+
+/* The value of `key`, of which the head was taken off. */
+static int read_member(struct weir_slice key, struct weir_value value,
+                       struct weir_old_job *old, struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+
+    for (size_t i = 0; i < MEMBERS; i++)
+        if (weir__slice_equal(key, weir__slice_str(members[i].name)))
+            return set_member(&members[i], value, old, err);
+    (void)weir__text_quote(key, quote);
+    return weir__error_set(err, WEIR_EINVAL, "past: unknown name \"%s\"",
+                           quote);
+}
+
+int weir__past_read(struct weir_slice map,
+                    struct weir_attempt attempts[WEIR_MAX_ATTEMPTS],
+                    struct weir_old_job *old, struct weir_error *err)
 {
     struct weir_value head = take(&map);
     int rc = WEIR_OK;
@@ -109,17 +208,11 @@ int weir__past_read(struct weir_slice map, struct weir_old_job *old,
                                "{\"attempt\":2}");
     for (size_t i = 0; i < head.as.count && rc == WEIR_OK; i++) {
         struct weir_value key = take(&map), value = take(&map);
-        char quote[WEIR__TEXT_QUOTE_CAP];
-        size_t k = 0;
 
-        while (
-            k < MEMBERS &&
-            !weir__slice_equal(key.as.bytes, weir__slice_str(members[k].name)))
-            k++;
-        (void)weir__text_quote(key.as.bytes, quote);
-        rc = k < MEMBERS ? set_member(&members[k], value, old, err)
-                         : weir__error_set(err, WEIR_EINVAL,
-                                           "past: unknown name \"%s\"", quote);
+        if (weir__slice_equal(key.as.bytes, weir__slice_str("attempts")))
+            rc = read_attempts(&map, value, attempts, old, err);
+        else
+            rc = read_member(key.as.bytes, value, old, err);
     }
     return rc;
 }
@@ -186,18 +279,38 @@ static struct weir__field text_field(const char *name, struct weir_slice text)
                          : weir__field_text(name, text);
 }
 
+static struct weir__field attempts_field(const struct weir_job_info *job)
+{
+    struct weir_attempt attempts[WEIR_MAX_ATTEMPTS];
+    size_t count = weir_job_info_attempts(job, attempts, WEIR_MAX_ATTEMPTS);
+    struct json_object *array = count > 0 ? json_object_new_array() : NULL;
+
+    if (count == 0)
+        return (struct weir__field){0};
+    for (size_t i = 0; i < count; i++)
+        array = weir__array_with(
+            array,
+            WEIR__OBJECT(time_field("at", attempts[i].ended_ms),
+                         weir__field_str("outcome", weir_attempt_outcome_name(
+                                                        attempts[i].outcome)),
+                         text_field("error", attempts[i].error),
+                         text_field("worker", attempts[i].worker)));
+    return weir__field("attempts", array);
+}
+
 static struct weir__field past_field(const struct weir_job_info *job)
 {
     bool is_dead = job->state == WEIR_JOB_DEAD;
-    struct json_object *past = WEIR__OBJECT(
-        time_field("added", job->added_ms),
-        time_field("died", is_dead ? job->due_ms : 0),
-        count_field("attempt", job->counters.attempt),
-        count_field("failures", job->counters.failures),
-        count_field("timeouts", job->counters.timeouts),
-        count_field("crashes", job->counters.crashes),
-        count_field("snoozes", job->counters.snoozes),
-        text_field("reason", job->reason), text_field("error", job->error));
+    struct json_object *past =
+        WEIR__OBJECT(time_field("added", job->added_ms),
+                     time_field("died", is_dead ? job->due_ms : 0),
+                     count_field("attempt", job->counters.attempt),
+                     count_field("failures", job->counters.failures),
+                     count_field("timeouts", job->counters.timeouts),
+                     count_field("crashes", job->counters.crashes),
+                     count_field("snoozes", job->counters.snoozes),
+                     text_field("reason", job->reason),
+                     text_field("error", job->error), attempts_field(job));
 
     if (past == NULL || json_object_object_length(past) > 0)
         return weir__field("past", past);

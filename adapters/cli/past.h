@@ -7,15 +7,17 @@
 
 #include "core/buf.h"
 
-#include <weir/weir.h>
+#include <weir/past.h>
 
 struct json_object;
 
 /* Take the past from msgpack, which is borrowed: a map with any of attempt,
  * failures, timeouts, crashes, snoozes (numbers), reason, error (texts), added
- * and died (times as texts). WEIR_EINVAL with a sentence. */
-int weir__past_read(struct weir_slice map, struct weir_old_job *old,
-                    struct weir_error *err);
+ * and died (times as texts), attempts (an array of maps of at, outcome, error
+ * and worker), which are kept in `attempts`. WEIR_EINVAL with a sentence. */
+int weir__past_read(struct weir_slice map,
+                    struct weir_attempt attempts[WEIR_MAX_ATTEMPTS],
+                    struct weir_old_job *old, struct weir_error *err);
 
 /* Append what base64 text stands for; false: it is none, or no memory. */
 bool weir__base64_read(const char *text, struct weir__buf *buf);

@@ -72,6 +72,11 @@ static bool has_raw(struct weir_slice map)
     return map.len > 0;
 }
 
+static bool has_list(struct weir_slice array)
+{
+    return array.len > 0;
+}
+
 static bool has_duration(int64_t ms)
 {
     return ms > 0;
@@ -85,6 +90,11 @@ static bool has_count(uint32_t number)
 static void put_raw(struct weir__buf *buf, struct weir_slice map)
 {
     weir__buf_append(buf, map.ptr, map.len);
+}
+
+static void put_list(struct weir__buf *buf, struct weir_slice array)
+{
+    weir__buf_append(buf, array.ptr, array.len);
 }
 
 static void put_count(struct weir__buf *buf, uint32_t number)
@@ -217,6 +227,15 @@ static bool keep_raw(const struct weir_value *value, struct weir_slice raw,
 {
     *ret_map = raw;
     return value->type == WEIR_TYPE_MAP;
+}
+
+/* What is none is as if it were not there: no job dies of it. */
+static bool keep_list(const struct weir_value *value, struct weir_slice raw,
+                      struct weir_slice *ret_array)
+{
+    if (value->type == WEIR_TYPE_ARRAY)
+        *ret_array = raw;
+    return true;
 }
 
 static bool keep_text(const struct weir_value *value, struct weir_slice raw,

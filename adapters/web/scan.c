@@ -40,6 +40,7 @@ struct json_object *weir__scan_row(const char *topic,
     struct json_object *object;
 
     plain.body = (struct weir_slice){0};
+    plain.attempts = (struct weir_slice){0};
     object = weir__job_json(topic, &plain);
     if (object == NULL)
         return NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "adapters/msgpack/attempts.h"
 #include "adapters/msgpack/headers.h"
 #include "adapters/msgpack/scan.h"
 #include "adapters/weir/many.h"
@@ -187,14 +188,19 @@ static int put_with_headers(const struct weir_reactor *reactor,
     return rc;
 }
 
-static void put_past(struct weir__new_job *job, struct weir__record *record,
-                     const struct weir_old_job *old)
+/* `attempts` keeps what is borrowed; false when out of memory. */
+static bool put_past(struct weir__new_job *job, struct weir__record *record,
+                     const struct weir_old_job *old, struct weir__buf *attempts)
 {
     job->died_ms = old->died_ms;
     record->counters = old->counters;
     record->reason = old->reason;
     record->error = old->error;
     record->added_ms = old->added_ms;
+    if (old->attempt_count > 0)
+        weir__attempts_write(attempts, old->attempts, old->attempt_count);
+    record->attempts = weir__buf_slice(attempts);
+    return !attempts->failed;
 }
 
 int weir__facade_put(const struct weir_reactor *reactor,
@@ -216,16 +222,21 @@ int weir__facade_put(const struct weir_reactor *reactor,
         .delay_ms = job->delay_ms,
         .at_ms = job->at_ms,
     };
+    struct weir__buf attempts = {0};
     int64_t durability;
+    int rc = WEIR_OK;
 
     if (job->durability != NULL &&
         read_durability(job, &durability, NULL) == WEIR_OK) /* was checked */
         new_job.durability = (uint32_t)durability;
-    if (old != NULL)
-        put_past(&new_job, &record, old);
-    if (job->header_count > 0)
-        return put_with_headers(reactor, handle, &new_job, job, fn, arg);
-    return reactor->store->ops->add(handle, &new_job, fn, arg);
+    if (old != NULL && !put_past(&new_job, &record, old, &attempts))
+        rc = WEIR_ENOMEM;
+    else if (job->header_count > 0)
+        rc = put_with_headers(reactor, handle, &new_job, job, fn, arg);
+    else
+        rc = reactor->store->ops->add(handle, &new_job, fn, arg);
+    weir__buf_fini(&attempts);
+    return rc;
 }
 
 int weir_reactor_add(struct weir_reactor *reactor, const char *topic,

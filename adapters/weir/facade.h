@@ -10,6 +10,7 @@
  * that name several adapters. */
 
 #include <weir/change.h>
+#include <weir/past.h>
 
 #include "adapters/dl/loader.h"
 #include "adapters/ev/driver.h"

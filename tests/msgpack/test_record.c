@@ -31,6 +31,7 @@ static struct weir__record full_record(void)
         .reason = BYTES("exhausted"),
         .error = BYTES("connection refused"),
         .ttl_ms = INT64_MAX,
+        .attempts = BYTES("\x91\xa1x"),
         .body = BYTES("\x92\x01\xa1x"),
     };
 }
@@ -49,6 +50,7 @@ static void expect_equal(const struct weir__record *wanted,
     expect_slice(wanted->reason, got->reason);
     expect_slice(wanted->error, got->error);
     EXPECT_INT(wanted->ttl_ms, got->ttl_ms);
+    expect_slice(wanted->attempts, got->attempts);
     expect_slice(wanted->body, got->body);
 }
 
@@ -209,6 +211,17 @@ TEST(unknown_options_are_ignored_and_the_first_of_equal_ones_counts)
                                        "c\xc3"),
                                  &record));
     expect_slice(BYTES("a"), record.url);
+    expect_slice(BYTES("\xc3"), record.body);
+}
+
+TEST(attempts_that_are_no_array_are_none)
+{
+    struct weir__record record;
+
+    EXPECT_INT(WEIR_OK, weir__record_read(BYTES("\x98\x01\0\0\0\0\0\x81\xa8"
+                                                "attempts\x05\xc3"),
+                                          &record));
+    EXPECT_INT(0, record.attempts.len);
     expect_slice(BYTES("\xc3"), record.body);
 }
 

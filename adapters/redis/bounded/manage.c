@@ -51,6 +51,7 @@ static void show(struct list_request *list, struct weir_slice group,
         info.counters = run.record.counters;
         info.added_ms = run.record.added_ms;
         info.headers = run.record.headers;
+        info.attempts = run.record.attempts;
         info.ttl_ms = run.record.ttl_ms;
         info.error = run.record.error;
         info.body = run.record.body;

@@ -20,14 +20,19 @@ enum {
 /* --- verdicts ----------------------------------------------------------- */
 
 /* The server remembers how many leases ended, so the record is without them. */
-static void rewrite(struct weir__bounded_lease *lease, struct weir__run *run)
+static void rewrite(struct weir__bounded_lease *lease,
+                    const struct weir__run *run)
 {
     struct weir__leased_event *event = &lease->events[run->node];
     struct weir_slice old = {lease->bytes.ptr + event->at, event->len};
     size_t at = lease->rewritten.len;
+    struct weir__record record = run->record;
+    struct weir__buf attempts = {0};
 
-    run->record.counters.crashes -= lease->ended;
-    weir__event_rewrite(&lease->rewritten, old, &run->record);
+    record.counters.crashes -= lease->ended;
+    weir__attempts_note(lease->topic->base.store, run, 0, &record, &attempts);
+    weir__event_rewrite(&lease->rewritten, old, &record);
+    weir__buf_fini(&attempts);
     if (lease->rewritten.failed) { /* it goes back as it was */
         lease->rewritten.len = at;
         lease->rewritten.failed = false;

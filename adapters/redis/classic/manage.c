@@ -62,6 +62,7 @@ static void show(const struct list_request *request, struct weir_slice bytes)
     info.counters = record.counters;
     info.added_ms = record.added_ms;
     info.headers = record.headers;
+    info.attempts = record.attempts;
     info.url = record.url;
     info.ttl_ms = record.ttl_ms;
     info.error = record.error;

@@ -79,14 +79,19 @@ static const char *word_of(const struct weir__run *run)
 static void send_verdict(struct weir__consumer *consumer)
 {
     const struct weir__run *run = &consumer->message->run;
-    struct weir__buf bytes = {0}, record = {0};
+    struct weir__buf bytes = {0}, record = {0}, attempts = {0};
+    struct weir__record again = run->record;
 
     weir__consumer_state(consumer, WEIR__CONSUMER_SETTLING);
     begin_settle(&bytes, consumer, word_of(run));
     weir__resp_bytes(&bytes, run->id);
     if (run->outcome == WEIR__OUTCOME_RETRY ||
-        run->outcome == WEIR__OUTCOME_SNOOZE)
-        weir__record_write(&record, &run->record);
+        run->outcome == WEIR__OUTCOME_SNOOZE) {
+        weir__attempts_note(consumer->topic->base.store, run, 0, &again,
+                            &attempts);
+        weir__record_write(&record, &again);
+        weir__buf_fini(&attempts);
+    }
     weir__resp_bytes(&bytes, weir__buf_slice(&record));
     bytes.failed = bytes.failed || record.failed;
     weir__buf_fini(&record);

@@ -83,6 +83,7 @@ int weir__job_read(struct weir_slice bytes, const char *seq,
     info->error = record.error;
     info->body = record.body;
     info->headers = record.headers;
+    info->attempts = record.attempts;
     info->added_ms = record.added_ms > 0 ? record.added_ms
                      : seq == NULL       ? 0
                                          : weir__seq_ms(seq);

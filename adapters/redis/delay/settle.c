@@ -94,6 +94,9 @@ static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
         is_dead && !is_expired ? on_dead_of(topic) : NULL;
     struct weir__item *item;
 
+    if (!is_expired)
+        weir__attempts_note(topic->base.store, run, node->ended, &run->record,
+                            &topic->shared->scratch[1]);
     if (away != NULL)
         note_origin(topic, run, &topic->shared->scratch[0]);
     item = append(node, run, run->id, is_expired ? NULL : &run->record);
@@ -153,7 +156,9 @@ static uint32_t endings_of(const struct weir__run *run)
 /* In bytes, but for ids and what is small. */
 static size_t bytes_of(const struct weir__run *run)
 {
-    return (run->outcome != WEIR__OUTCOME_DONE ? run->record.body.len : 0) +
+    return (run->outcome != WEIR__OUTCOME_DONE
+                ? run->record.body.len + run->record.attempts.len
+                : 0) +
            run->follows.bytes;
 }
 
@@ -182,6 +187,7 @@ static struct weir__claimed_node *part_for(struct weir__claimed_node *node,
     memcpy(part->name, node->name, sizeof(part->name));
     part->size = node->size;
     part->lo = node->lo;
+    part->ended = node->ended;
     part->due_ms = node->due_ms;
     part->is_mixed = node->is_mixed;
     part->pack = node->pack;

@@ -39,7 +39,7 @@ static void shared_fini(struct weir__shared *shared)
     struct weir__external *external =
         (struct weir__external *)shared; /* its first member */
 
-    for (size_t i = 0; i < 2; i++)
+    for (size_t i = 0; i < 3; i++)
         weir__buf_fini(&external->scratch[i]);
 }
 

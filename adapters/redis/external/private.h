@@ -100,7 +100,7 @@ struct weir__external_topic {
 
 struct weir__external {
     struct weir__redis *store; /* as in struct weir__shared */
-    struct weir__buf scratch[2];
+    struct weir__buf scratch[3];
 };
 
 /* --- external/external.c -------------------------------------------------- */

@@ -145,6 +145,8 @@ static bool note_move(struct weir__external_call *call,
         topic->base.store, &weir__delay_kind, weir__slice_str(target));
     struct weir__item *item;
 
+    weir__attempts_note(topic->base.store, run, 0, &record,
+                        &topic->shared->scratch[2]);
     record.spent = record.counters.attempt; /* the ladder starts over there */
     record.headers = headers_of(topic, run);
     if (run->outcome == WEIR__OUTCOME_DEAD)

@@ -255,6 +255,16 @@ int64_t weir__redis_now_ns(const struct weir__redis *store);
 /* The time of the topic's server, as far as is known. */
 int64_t weir__topic_server_ms(const struct weir__store_topic *topic);
 
+/* --- store/attempts.c ----------------------------------------------------- */
+
+/* Before the record of a run is written anew: put into it how the run ended,
+ * where it was neither done nor put off, behind `crashes` leases that ended
+ * before the claim. The record borrows from `buf`, which is overwritten;
+ * without memory it stays as it is. May be called from the keeper's thread. */
+void weir__attempts_note(const struct weir__redis *store,
+                         const struct weir__run *run, uint32_t crashes,
+                         struct weir__record *record, struct weir__buf *buf);
+
 /* --- store/request.c: sending --------------------------------------------- */
 
 void weir__redis_requests_init(struct weir__redis *store);

@@ -229,23 +229,6 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_add(struct weir_reactor *reactor,
                                               weir_added_fn fn, void *arg,
                                               struct weir_error *err);
 
-/* A job that comes from elsewhere. Zeroed but for `job` it is a new one. */
-struct weir_old_job {
-    struct weir_new_job job; /* its id may be one that weir made there */
-    struct weir_counters counters;
-    struct weir_slice reason, error; /* as of weir_job_info; up to 64 KiB */
-    int64_t added_ms;                /* or 0 */
-    int64_t died_ms; /* not 0: dead since then, with an id and no due time */
-};
-
-/* weir_reactor_add for it, in topics of kind delay, or bounded, which take no
- * dead ones. A dead job is not sent again where a connection broke. An id that
- * weir made is not looked for at its place: ask weir_reactor_show before. */
-WEIR_API WEIR_MUST_CHECK int
-weir_reactor_restore(struct weir_reactor *reactor, const char *topic,
-                     const struct weir_old_job *old, weir_added_fn fn,
-                     void *arg, struct weir_error *err);
-
 /* What became of one of many. */
 struct weir_added {
     int code;       /* as weir_added_fn has it */
@@ -360,7 +343,9 @@ struct weir_job_info {
                                  that is running; else empty: not known */
     int64_t claimed_ms;       /* server time since when it does; or 0 */
     int64_t lease_left_ms; /* and until its lease ends unless renewed; or 0 */
-    struct weir_slice headers; /* for weir_job_info_headers; empty: none */
+    struct weir_slice headers;  /* for weir_job_info_headers; empty: none */
+    struct weir_slice attempts; /* for weir_job_info_attempts of <weir/past.h>;
+                                   empty: none */
 };
 
 #define WEIR_MAX_PLACE 319 /* bytes */

@@ -1,16 +1,56 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/weir/facade.h"
-
 #include <string.h>
 
+#include "adapters/msgpack/attempts.h"
+#include "adapters/weir/facade.h"
+#include "core/assert.h"
 #include "core/error.h"
 #include "core/text.h"
 
-/* Adding jobs that come from elsewhere, with what became of them so far. */
+/* --- attempts ------------------------------------------------------------- */
+
+const char *weir_attempt_outcome_name(enum weir_attempt_outcome outcome)
+{
+    static const char *const names[] = {"retry", "timeout", "fail", "crash"};
+
+    WEIR_ASSERT((size_t)outcome < sizeof(names) / sizeof(names[0]));
+    return names[outcome];
+}
+
+size_t weir_job_info_attempts(const struct weir_job_info *job,
+                              struct weir_attempt *ret_attempts, size_t cap)
+{
+    struct weir_attempt attempts[WEIR_MAX_ATTEMPTS];
+    size_t count = weir__attempts_read(job->attempts, attempts);
+    size_t kept = count < cap ? count : cap;
+
+    if (kept > 0)
+        memcpy(ret_attempts, attempts + count - kept, kept * sizeof(*attempts));
+    return kept;
+}
+
+/* --- jobs that come from elsewhere ---------------------------------------- */
 
 enum { TEXT_MAX = 64 * 1024 };
 
 #define AT_MAX_MS INT64_C(9999999999999)
+
+static int check_attempts(const struct weir_old_job *old,
+                          struct weir_error *err)
+{
+    for (size_t i = 0; i < old->attempt_count; i++) {
+        const struct weir_attempt *attempt = &old->attempts[i];
+
+        if ((int)attempt->outcome < WEIR_ATTEMPT_RETRY ||
+            attempt->outcome > WEIR_ATTEMPT_CRASH)
+            return weir__error_set(err, WEIR_EINVAL,
+                                   "an attempt has no such outcome");
+        if (attempt->ended_ms < 0 || attempt->ended_ms > AT_MAX_MS)
+            return weir__error_set(err, WEIR_EINVAL,
+                                   "an attempt ended in 1970 to 2286");
+    }
+    return WEIR_OK;
+}
 
 static int check_past(const struct weir_old_job *old, struct weir_error *err)
 {
@@ -30,7 +70,7 @@ static int check_past(const struct weir_old_job *old, struct weir_error *err)
                                "a dead job is not due: leave delay and at out");
     if (is_dead && old->job.id == NULL)
         return weir__error_set(err, WEIR_EINVAL, "a dead job needs its id");
-    return WEIR_OK;
+    return check_attempts(old, err);
 }
 
 /* But for the id, as of any job. */
