@@ -244,6 +244,31 @@ def a_job_is_rescheduled_and_deleted(place):
 
 
 @test
+def a_job_tells_what_did_not_finish_it(place):
+    past = {"attempts": [
+        {"at": "2030-01-0%dT08:30:00Z" % i, "outcome": outcome,
+         "error": "<b>%s</b> \u202e" % outcome, "worker": "worker-%d" % i}
+        for i, outcome in enumerate(("retry", "timeout", "fail", "crash"), 1)]}
+    place.ok("import", "t", place.write("jobs", json.dumps(
+        {"id": "one", "at": "2040-01-01T00:00:00Z", "past": past})))
+    place.add("t", "two", "--delay", "1h")
+    with page(place, path="#/j/t/one") as browser:
+        browser.see("Last attempts", "2030-01-04 08:30:00.000 UTC", "worker-1",
+                    "<b>fail</b> \\u202e")
+        expect([["◆ crash", "worker-4"], ["✕ fail", "worker-3"],
+                ["▲ timeout", "worker-2"], ["↻ retry", "worker-1"]],
+               browser.run("return [...document.querySelectorAll("
+                           "'main tbody tr')].map((row) => [1, 3].map((i) => "
+                           "row.cells[i].textContent))"))
+        expect(0, browser.count("main b"))
+        picture(browser, "attempts")
+        go(browser, "#/j/t/two")
+        browser.see("two", "scheduled")
+        expect(0, browser.count("main table"))
+        expect([], browser.complaints("status of 401"))
+
+
+@test
 def dead_jobs_are_grouped_and_requeued_or_deleted(place):
     die(place, "t", ["printer 7 has no paper", "printer 12 has no paper",
                      "no such tenant", "printer 3 has no paper", "cable",

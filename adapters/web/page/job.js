@@ -7,6 +7,25 @@ function bodyText(body) {
     .join('\n');
 }
 
+const OUTCOMES = {retry: ['↻ ', ''], timeout: ['▲ ', 'warn'],
+  fail: ['✕ ', 'bad'], crash: ['◆ ', 'bad']};
+
+/* Those that did not finish the job; nothing where there are none. */
+function attemptsPanel(attempts) {
+  if (!attempts) return false;
+  const rows = attempts.map((one, i) =>
+    ({...one, key: `${one.ended_ms}/${i}`}));
+  return h('div', {class: 'panel'}, h('h2', {}, 'Last attempts'),
+    table('Attempts that did not finish the job, the newest first', [
+      {name: 'Ended', cell: (one) => timeNode(one.ended_ms)},
+      {name: 'Outcome', cell: (one) => h('span',
+        {class: OUTCOMES[one.outcome][1]}, OUTCOMES[one.outcome][0],
+        one.outcome)},
+      {name: 'Why', cell: (one) => one.error && foreign(one.error)},
+      {name: 'Worker', cell: (one) => one.worker && foreign(one.worker, 'id')},
+    ], rows.reverse(), (one) => one.key));
+}
+
 function jobView(topic, id) {
   const self = {tab: 'topics', title: id, up: topicLink(topic), every: 2000};
   const path = jobPath(topic, id);
@@ -58,6 +77,7 @@ function jobView(topic, id) {
         h('div', {class: 'panel'}, h('h2', {}, 'Body'),
           h('pre', {class: 'body', tabindex: 0, dir: 'ltr'},
             bodyText(job.body)))),
+      attemptsPanel(job.attempts),
     ];
   };
   const leave = () => { location.hash = topicLink(topic, self.job.state); };
