@@ -231,11 +231,13 @@ static void print_attempts(const struct weir_job_info *job)
     size_t count = weir_job_info_attempts(job, attempts, WEIR_MAX_ATTEMPTS);
 
     for (size_t i = 0; i < count; i++) {
+        const char *outcome = weir_attempt_outcome_name(attempts[i].outcome);
         char ended[32];
 
         weir__time_print(attempts[i].ended_ms, ended);
-        weir__print("%-10s%s  %-7s", i == 0 ? "attempts" : "", ended,
-                    weir_attempt_outcome_name(attempts[i].outcome));
+        weir__print("%-10s%s  %s", i == 0 ? "attempts" : "", ended, outcome);
+        if (attempts[i].worker.len > 0 || attempts[i].error.len > 0)
+            (void)printf("%*s", (int)(7 - strlen(outcome)), "");
         if (attempts[i].worker.len > 0)
             (void)printf("  ");
         weir__print_text(attempts[i].worker);

@@ -112,9 +112,13 @@ static bool read_one(struct weir_slice bytes, struct weir_attempt *ret_attempt)
 size_t weir__attempts_read(struct weir_slice array,
                            struct weir_attempt ret_attempts[WEIR_MAX_ATTEMPTS])
 {
-    struct weir_value head = take(&array);
-    size_t left = head.type == WEIR_TYPE_ARRAY ? head.as.count : 0, count = 0;
+    struct weir_value head;
+    size_t left, count = 0;
 
+    if (array.len == 0) /* may have no ptr */
+        return 0;
+    head = take(&array);
+    left = head.type == WEIR_TYPE_ARRAY ? head.as.count : 0;
     for (; left > 0; left--) {
         size_t len = weir__msgpack_length(array);
         struct weir_slice one = {array.ptr, len};

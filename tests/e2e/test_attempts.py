@@ -202,7 +202,9 @@ def they_travel_and_hostile_ones_are_escaped(place):
              "worker": "w"},
             {"ended_ms": 1767323046000, "outcome": "crash", "error": None,
              "worker": None}], job["attempts"])
-    expect_in("Z  fail     w  \\x1b[31m<b>", place.weir("show", "t", "1").out)
+    shown = place.weir("show", "t", "1").out
+    expect_in("Z  fail     w  \\x1b[31m<b>", shown)
+    expect_in("\n          2026-01-02T03:04:06.000Z  crash\n", shown)
     line = json.loads(place.weir("export", "t").out)
     expect("2026-01-02T03:04:06.000Z", line["past"]["attempts"][1]["at"])
     expect(HOSTILE, line["past"]["attempts"][0]["error"])

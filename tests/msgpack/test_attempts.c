@@ -13,9 +13,7 @@ static size_t read_of(struct weir_slice array,
     size_t count;
     uint8_t *copy = exact_copy(array);
 
-    if (array.len > 0)
-        EXPECT_INT(WEIR_OK,
-                   weir__msgpack_check(weir__slice_of(copy, array.len)));
+    EXPECT_INT(WEIR_OK, weir__msgpack_check(weir__slice_of(copy, array.len)));
     count = weir__attempts_read(weir__slice_of(copy, array.len), ret_attempts);
     weir__mem_free(copy);
     return count;
@@ -94,7 +92,7 @@ TEST(what_is_no_attempt_is_left_out)
     struct weir_attempt got[WEIR_MAX_ATTEMPTS];
 
     EXPECT_INT(1, read_of(BYTES("\x91" ONE), got));
-    EXPECT_INT(0, read_of((struct weir_slice){0}, got));
+    EXPECT_INT(0, weir__attempts_read((struct weir_slice){0}, got));
     EXPECT_INT(0, read_of(BYTES("\xc0"), got));
     EXPECT_INT(0, read_of(BYTES("\x81\xc0\xc0"), got));
     EXPECT_INT(2, read_of(BYTES("\x93" ONE "\xc0" ONE), got));
