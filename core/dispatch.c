@@ -306,8 +306,6 @@ static void after_visit(struct weir__lane *lane)
         return;
     if (!weir__lane_is_full(lane))
         weir__lane_list_push(lane, WEIR__LANES_READY);
-    else if (weir__thread_run_is_full(lane))
-        lane->reactor->is_awaiting_thread_runs = true;
 }
 
 /* The suspect whose start is noted goes before everything else. */

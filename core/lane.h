@@ -126,6 +126,8 @@ struct weir__lane {
     struct weir_job **batch; /* of a call of run_batch; NULL: none was made */
     enum weir_verdict *batch_verdicts;
     size_t batch_cap;
+    size_t thread_runs; /* that threads have, also of runs that are over */
+    struct weir__pool_share pool_share;
     bool has_suspect; /* the reactor's, until its handler is called */
     size_t coming;
     bool is_claiming;   /* a claim is out and not answered yet */
@@ -194,9 +196,7 @@ struct weir__reactor {
     int64_t late_warn_ns;
     struct weir_totals totals; /* those that are counted, not those of now */
     bool is_measuring;         /* lanes keep times */
-    size_t thread_runs; /* that threads have, also of runs that are over */
-    bool is_awaiting_thread_runs; /* a lane with ready runs waits for some */
-    bool has_lost_track;          /* of handles: more orphans than are kept */
+    bool has_lost_track;       /* of handles: more orphans than are kept */
     uint64_t canceling; /* whose cancel callback is on the stack; 0: none */
     /* What is on the stack, for weir__reactor_current. */
     const struct weir__run *volatile calling; /* the first one; or NULL */

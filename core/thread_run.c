@@ -56,6 +56,7 @@ static struct weir__thread_run *thread_run_new(const struct weir__run *run)
         .start_late_us = run->start_late_us,
     };
     thread_run->ticket = run->ticket;
+    thread_run->share = &run->lane->pool_share;
     weir__handler_hold(&thread_run->run, run->handler);
     return thread_run;
 }
@@ -97,7 +98,6 @@ void weir__thread_run_log(const struct weir__thread_run *thread_run,
  * while the loop learns of the last ones and hands out the next ones. */
 bool weir__thread_run_is_full(const struct weir__lane *lane)
 {
-    const struct weir__reactor *reactor = lane->reactor;
     int64_t ahead = 0;
 
     if (lane->handler == NULL || !lane->handler->blocks)
@@ -106,8 +106,8 @@ bool weir__thread_run_is_full(const struct weir__lane *lane)
         ahead = WEIR__HOLD_NS / lane->per_run_ns;
     if (ahead > AHEAD_MAX)
         ahead = AHEAD_MAX;
-    return reactor->thread_runs >=
-           reactor->options.pool->threads + (size_t)ahead;
+    return lane->thread_runs >=
+           lane->reactor->options.pool->threads + (size_t)ahead;
 }
 
 void weir__thread_run_begin(struct weir__run *run)
@@ -122,26 +122,23 @@ void weir__thread_run_begin(struct weir__run *run)
         weir__run_ended(run, WEIR_RETRY);
         return;
     }
-    reactor->thread_runs++;
+    run->thread_run->weight = run->lane->options->weight;
+    run->lane->thread_runs++;
     weir__run_pend(run);
     pool->start(pool, run->thread_run);
 }
 
-/* It is away no longer: lanes that waited for that may go on. */
-static void end(struct weir__reactor *reactor,
-                struct weir__thread_run *thread_run)
+/* It is away no longer: its lane, which may have waited for that, may go on. */
+static void end(struct weir__thread_run *thread_run)
 {
+    struct weir__lane *lane = thread_run->run.lane;
+
     weir__handler_release(&thread_run->run);
     weir__thread_run_free(thread_run);
-    WEIR_ASSERT(reactor->thread_runs > 0);
-    reactor->thread_runs--;
-    if (!reactor->is_awaiting_thread_runs)
-        return;
-    reactor->is_awaiting_thread_runs = false;
-    for (struct weir__lane *lane = reactor->lanes; lane != NULL;
-         lane = lane->next)
-        if (lane->ready.count > 0)
-            weir__lane_list_push(lane, WEIR__LANES_READY);
+    WEIR_ASSERT(lane->thread_runs > 0);
+    lane->thread_runs--;
+    if (lane->ready.count > 0)
+        weir__lane_list_push(lane, WEIR__LANES_READY);
 }
 
 int64_t weir__thread_run_began_ns(struct weir__run *run)
@@ -152,7 +149,7 @@ int64_t weir__thread_run_began_ns(struct weir__run *run)
 
     if (began_ns != 0)
         return began_ns;
-    end(reactor, run->thread_run);
+    end(run->thread_run);
     run->thread_run = NULL;
     return 0;
 }
@@ -208,5 +205,5 @@ void weir__reactor_returned(struct weir__reactor *reactor,
         thread_run->run.follows = (struct weir__follows){0};
         weir__reactor_complete(reactor, thread_run->ticket, &completion);
     }
-    end(reactor, thread_run);
+    end(thread_run);
 }

@@ -11,19 +11,37 @@
  *                       |                                |  weir__thread_run_do
  *                       +<-- weir__reactor_returned <----+
  *
- * No more thread runs are given away than threads take up soon: a run that
- * waits here may still be given back. */
+ * Of a topic no more are given away than all threads take up soon: a run that
+ * waits here may still be given back. Among topics the pool chooses. */
 
 #include "core/handler_counters.h"
 #include "core/run.h"
 
 struct weir__reactor;
+struct weir__thread_run;
+
+enum { WEIR__THREADS_MAX = 256 };
+
+/* First in, first out. */
+struct weir__thread_queue {
+    struct weir__thread_run *first, *last;
+};
+
+/* What the pool has of a topic; its own, zeroed at first. */
+struct weir__pool_share {
+    struct weir__pool_share *next; /* topic with runs that wait */
+    struct weir__thread_queue waiting;
+    size_t busy; /* runs on threads */
+    uint32_t weight;
+};
 
 struct weir__thread_run {
     struct weir__run run;          /* first; what the handler sees */
     struct weir__thread_run *next; /* the pool's, while it has it */
     int64_t began_ns; /* the pool's: when a thread did; 0: none yet */
     bool is_canceled; /* the pool's */
+    struct weir__pool_share *share; /* of its topic */
+    uint32_t weight;                /* of that, as it is now */
     uint64_t ticket;
     struct weir__handler_counters *counters; /* NULL: nothing was counted */
     uint8_t bytes[];                         /* for the slices of the copy */
@@ -31,7 +49,7 @@ struct weir__thread_run {
 
 /* Threads beside the loop. Called on the loop thread, but where it says so. */
 struct weir__pool {
-    uint32_t threads; /* at most so many at once */
+    uint32_t threads; /* so many at once, but a topic always has one */
 
     /* Have weir__thread_run_do called by a thread, soon, and after that
      * weir__reactor_returned on the loop thread. */

@@ -13,12 +13,6 @@
 #include "core/assert.h"
 #include "core/mem.h"
 
-/* First in, first out. */
-struct queue {
-    struct weir__thread_run *first, *last;
-    size_t count;
-};
-
 /* A line that a handler logged while it ran. */
 struct line {
     struct line *next;
@@ -40,12 +34,14 @@ struct weir__ev_pool {
     struct ev_async arrived;
     struct thread *threads; /* `started` of them */
     uint32_t started;
-    pthread_mutex_t lock; /* of all that follows */
-    pthread_cond_t work;  /* a run waits, or the pool closes */
-    uint32_t idle;        /* threads that wait */
-    bool is_waking;       /* an idle thread is on its way */
-    struct queue waiting;
-    struct queue done;
+    pthread_mutex_t lock;             /* of all that follows */
+    pthread_cond_t work;              /* a run waits, or the pool closes */
+    uint32_t idle;                    /* threads that wait */
+    uint32_t busy;                    /* those that run one */
+    bool is_waking;                   /* an idle thread is on its way */
+    struct weir__pool_share *waiting; /* topics with runs that wait */
+    size_t waiting_count;             /* of runs */
+    struct weir__thread_queue done;
     struct line *lines, **lines_end;
     bool is_loop_woken; /* of runs that are done */
     bool is_closing;
@@ -70,7 +66,8 @@ static void unlock(struct weir__ev_pool *pool)
     WEIR_ASSERT(rc == 0);
 }
 
-static void push(struct queue *queue, struct weir__thread_run *thread_run)
+static void push(struct weir__thread_queue *queue,
+                 struct weir__thread_run *thread_run)
 {
     thread_run->next = NULL;
     if (queue->last == NULL)
@@ -78,10 +75,9 @@ static void push(struct queue *queue, struct weir__thread_run *thread_run)
     else
         queue->last->next = thread_run;
     queue->last = thread_run;
-    queue->count++;
 }
 
-static struct weir__thread_run *pop(struct queue *queue)
+static struct weir__thread_run *pop(struct weir__thread_queue *queue)
 {
     struct weir__thread_run *thread_run = queue->first;
 
@@ -90,11 +86,11 @@ static struct weir__thread_run *pop(struct queue *queue)
     queue->first = thread_run->next;
     if (queue->first == NULL)
         queue->last = NULL;
-    queue->count--;
     return thread_run;
 }
 
-static void take_out(struct queue *queue, struct weir__thread_run *thread_run)
+static void remove_from(struct weir__thread_queue *queue,
+                        struct weir__thread_run *thread_run)
 {
     struct weir__thread_run *before = NULL;
 
@@ -107,7 +103,70 @@ static void take_out(struct queue *queue, struct weir__thread_run *thread_run)
         before->next = thread_run->next;
     if (queue->last == thread_run)
         queue->last = before;
-    queue->count--;
+}
+
+/* --- topics --------------------------------------------------------------- */
+
+/* Under the lock, all of these. A thread takes the next run of the topic that
+ * has the least of its share: of threads that are busy, by weight. Those cannot
+ * be interrupted: a topic that has none gets one beyond `threads`. */
+
+static void append(struct weir__ev_pool *pool, struct weir__pool_share *share)
+{
+    struct weir__pool_share **end = &pool->waiting;
+
+    while (*end != NULL)
+        end = &(*end)->next;
+    share->next = NULL;
+    *end = share;
+}
+
+static void unlink_share(struct weir__ev_pool *pool,
+                         struct weir__pool_share *share)
+{
+    struct weir__pool_share **at = &pool->waiting;
+
+    while (*at != share)
+        at = &(*at)->next;
+    *at = share->next;
+}
+
+static void put(struct weir__ev_pool *pool, struct weir__thread_run *thread_run)
+{
+    struct weir__pool_share *share = thread_run->share;
+
+    share->weight = thread_run->weight;
+    if (share->waiting.first == NULL)
+        append(pool, share);
+    push(&share->waiting, thread_run);
+    pool->waiting_count++;
+}
+
+/* The topic goes behind those that wait with it. */
+static void take_out(struct weir__ev_pool *pool,
+                     struct weir__thread_run *thread_run)
+{
+    struct weir__pool_share *share = thread_run->share;
+
+    remove_from(&share->waiting, thread_run);
+    pool->waiting_count--;
+    unlink_share(pool, share);
+    if (share->waiting.first != NULL)
+        append(pool, share);
+}
+
+/* NULL: none is to be taken now. */
+static struct weir__pool_share *choose(const struct weir__ev_pool *pool)
+{
+    struct weir__pool_share *least = pool->waiting;
+
+    if (least == NULL)
+        return NULL;
+    for (struct weir__pool_share *one = least->next; one != NULL;
+         one = one->next)
+        if (one->busy * least->weight < least->busy * one->weight)
+            least = one;
+    return least->busy == 0 || pool->busy < pool->port.threads ? least : NULL;
 }
 
 /* --- threads -------------------------------------------------------------- */
@@ -126,7 +185,7 @@ static void wake_loop(struct weir__ev_pool *pool)
  * all, and the others sleep on. */
 static bool wakes_one(struct weir__ev_pool *pool)
 {
-    if (pool->waiting.first == NULL || pool->idle == 0 || pool->is_waking)
+    if (pool->idle == 0 || pool->is_waking || choose(pool) == NULL)
         return false;
     pool->is_waking = true;
     return true;
@@ -140,7 +199,10 @@ static void wake_one(struct weir__ev_pool *pool)
 /* Under the lock; NULL: the pool closes. */
 static struct weir__thread_run *await_work(struct weir__ev_pool *pool)
 {
-    while (!pool->is_closing && pool->waiting.first == NULL) {
+    struct weir__pool_share *share = NULL;
+    struct weir__thread_run *thread_run;
+
+    while (!pool->is_closing && (share = choose(pool)) == NULL) {
         int rc;
 
         pool->idle++;
@@ -149,7 +211,13 @@ static struct weir__thread_run *await_work(struct weir__ev_pool *pool)
         pool->is_waking = false;
         WEIR_ASSERT(rc == 0);
     }
-    return pool->is_closing ? NULL : pop(&pool->waiting);
+    if (share == NULL || pool->is_closing)
+        return NULL;
+    thread_run = share->waiting.first;
+    take_out(pool, thread_run);
+    share->busy++;
+    pool->busy++;
+    return thread_run;
 }
 
 static void *work(void *arg)
@@ -174,6 +242,8 @@ static void *work(void *arg)
         weir__thread_run_do(thread_run);
         thread->calling = NULL;
         lock(pool);
+        thread_run->share->busy--;
+        pool->busy--;
         push(&pool->done, thread_run);
         wake_loop(pool);
     }
@@ -199,6 +269,17 @@ static int start_thread(struct weir__ev_pool *pool)
 
 /* --- the port ------------------------------------------------------------- */
 
+/* Under the lock: for a run that was put there. */
+static bool wants_one_more(const struct weir__ev_pool *pool,
+                           const struct weir__pool_share *share)
+{
+    if (pool->started < pool->port.threads)
+        return pool->waiting_count > pool->idle;
+    return share->busy == 0 && share->waiting.first == share->waiting.last &&
+           pool->idle <= (pool->is_waking ? 1 : 0) &&
+           pool->started < WEIR__THREADS_MAX;
+}
+
 /* Where no thread can be started, the run waits for one of those there are;
  * without any, until one can be started for a later run, or its timeout. */
 static void start(struct weir__pool *port, struct weir__thread_run *thread_run)
@@ -208,13 +289,13 @@ static void start(struct weir__pool *port, struct weir__thread_run *thread_run)
     int rc;
 
     lock(pool);
-    push(&pool->waiting, thread_run);
-    wants_thread = pool->waiting.count > pool->idle;
+    put(pool, thread_run);
+    wants_thread = wants_one_more(pool, thread_run->share);
     wakes = wakes_one(pool);
     unlock(pool);
     if (wakes)
         wake_one(pool);
-    if (!wants_thread || pool->started == port->threads)
+    if (!wants_thread)
         return;
     rc = start_thread(pool);
     if (rc != 0 && pool->started == 0)
@@ -233,7 +314,7 @@ static int64_t recall(struct weir__pool *port,
     lock(pool);
     began_ns = thread_run->began_ns;
     if (began_ns == 0)
-        take_out(&pool->waiting, thread_run);
+        take_out(pool, thread_run);
     unlock(pool);
     return began_ns;
 }
@@ -292,15 +373,15 @@ static void log_all(struct weir__ev_pool *pool, struct line *line)
 }
 
 /* Runs that are done come back, after their lines were logged. */
-static struct queue take_done(struct weir__ev_pool *pool)
+static struct weir__thread_queue take_done(struct weir__ev_pool *pool)
 {
-    struct queue done;
+    struct weir__thread_queue done;
     struct line *lines;
 
     lock(pool);
     done = pool->done;
     lines = pool->lines;
-    pool->done = (struct queue){0};
+    pool->done = (struct weir__thread_queue){0};
     pool->lines = NULL;
     pool->lines_end = &pool->lines;
     pool->is_loop_woken = false;
@@ -314,7 +395,7 @@ static void on_arrived(struct ev_loop *loop, ev_async *arrived, int events)
     struct weir__ev_pool *pool = arrived->data;
     int *depth = pool->options.depth;
     struct weir__thread_run *thread_run;
-    struct queue done;
+    struct weir__thread_queue done;
 
     (void)loop;
     (void)events;
@@ -340,10 +421,10 @@ int weir__ev_pool_open(const struct weir__ev_pool_options *options,
 {
     struct weir__ev_pool *pool = weir__mem_new(sizeof(*pool));
 
-    WEIR_ASSERT(options->threads > 0);
+    WEIR_ASSERT(options->threads > 0 && options->threads <= WEIR__THREADS_MAX);
     if (pool == NULL)
         return WEIR_ENOMEM;
-    pool->threads = weir__mem_new(options->threads * sizeof(*pool->threads));
+    pool->threads = weir__mem_new(WEIR__THREADS_MAX * sizeof(*pool->threads));
     if (pool->threads == NULL || !make_locks(pool)) {
         int rc = pool->threads == NULL ? WEIR_ENOMEM : WEIR_ESYSTEM;
 
@@ -379,7 +460,7 @@ bool weir__ev_pool_current(const struct weir__ev_pool *pool,
 {
     const pthread_t self = pthread_self();
 
-    for (uint32_t i = 0; i < pool->port.threads; i++) {
+    for (uint32_t i = 0; i < WEIR__THREADS_MAX; i++) {
         const struct thread *thread = &pool->threads[i];
         const struct weir__run *run;
 
@@ -391,7 +472,7 @@ bool weir__ev_pool_current(const struct weir__ev_pool *pool,
     return false;
 }
 
-static void free_all(struct queue *queue)
+static void free_all(struct weir__thread_queue *queue)
 {
     for (;;) {
         struct weir__thread_run *thread_run = pop(queue);
@@ -404,7 +485,7 @@ static void free_all(struct queue *queue)
 
 void weir__ev_pool_close(struct weir__ev_pool *pool)
 {
-    struct queue done;
+    struct weir__thread_queue done;
 
     if (pool == NULL)
         return;
@@ -417,7 +498,12 @@ void weir__ev_pool_close(struct weir__ev_pool *pool)
     ev_async_stop(pool->options.loop, &pool->arrived);
     done = take_done(pool);
     free_all(&done);
-    free_all(&pool->waiting);
+    while (pool->waiting != NULL) {
+        struct weir__thread_run *thread_run = pool->waiting->waiting.first;
+
+        take_out(pool, thread_run);
+        weir__thread_run_free(thread_run);
+    }
     (void)pthread_cond_destroy(&pool->work); /* nobody has them */
     (void)pthread_mutex_destroy(&pool->lock);
     weir__mem_free(pool->threads);

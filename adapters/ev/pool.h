@@ -4,8 +4,10 @@
 
 /* Threads for handlers that block: thread runs are queued under a lock, a
  * thread takes one at a time, and the loop is woken once for all that are done
- * since it last took some. Threads are started when there is work for them, up
- * to the bound, and block all signals but those of faults. */
+ * since it last took some. Topics share the threads by weight, and each has one
+ * while it has a run. Threads are started when there is work for them, up to
+ * `threads` and those that make it so; they block all signals but those of
+ * faults. */
 
 #include "core/error.h"
 #include "core/thread_run.h"

@@ -21,7 +21,7 @@
 
 #define REQUEST_TIMEOUT_MAX_MS (INT64_C(24) * 3600 * 1000)
 
-enum { BLOCK_WARN_MS = 100, THREADS = 8, THREADS_MAX = 256 };
+enum { BLOCK_WARN_MS = 100, THREADS = 8 };
 
 const struct weir__codec weir__facade_codec = {
     .value = weir__msgpack_find,
@@ -292,10 +292,10 @@ static int check_options(const struct weir_options *options,
                                "for %d",
                                (long long)options->block_warn_ms,
                                BLOCK_WARN_MS);
-    if (options->threads > THREADS_MAX)
+    if (options->threads > WEIR__THREADS_MAX)
         return weir__error_set(
             err, WEIR_EINVAL, "threads is %lu: wanted 1 to %d, or 0 for %d",
-            (unsigned long)options->threads, THREADS_MAX, THREADS);
+            (unsigned long)options->threads, WEIR__THREADS_MAX, THREADS);
     return WEIR_OK;
 }
 

@@ -236,6 +236,99 @@ TEST(a_stop_waits_for_threads_and_gives_the_rest_back)
     AWAIT(has_stopped);
 }
 
+/* --- topics beside each other --------------------------------------------- */
+
+/* A topic whose runs end when the test lets one of them. */
+struct held_topic {
+    const char *name, *weight;
+    _Atomic int begun, running, may_end;
+};
+
+static struct held_topic slow = {"slow", "weight=1", 0, 0, 0};
+static struct held_topic other = {"other", "weight=3", 0, 0, 0};
+
+static bool takes_leave(struct held_topic *topic)
+{
+    int left = atomic_load(&topic->may_end);
+
+    while (left > 0)
+        if (atomic_compare_exchange_weak(&topic->may_end, &left, left - 1))
+            return true;
+    return false;
+}
+
+static enum weir_verdict run_topic(void *self, struct weir_job *job)
+{
+    const struct timespec pause = {0, 1000000};
+    struct held_topic *topic = self;
+
+    atomic_fetch_add(&topic->begun, 1);
+    atomic_fetch_add(&topic->running, 1);
+    while (!takes_leave(topic) && !weir_job_canceled(job))
+        (void)nanosleep(&pause, NULL);
+    atomic_fetch_sub(&topic->running, 1);
+    return WEIR_DONE;
+}
+
+static void serve_topic(struct held_topic *topic, int jobs)
+{
+    const struct weir_topic_options options = {
+        .run = run_topic,
+        .self = topic,
+        .blocking = true,
+        .options = {topic->weight, "timeout=1h"}};
+    const struct weir_new_job job = {.url = "u"};
+
+    EXPECT_INT(WEIR_OK, weir_reactor_serve(weir, topic->name, &options, NULL));
+    for (int i = 0; i < jobs; i++)
+        EXPECT_INT(WEIR_OK,
+                   weir_reactor_add(weir, topic->name, &job, NULL, NULL, NULL));
+}
+
+static bool are_running(int slow_count, int other_count)
+{
+    return atomic_load(&slow.running) == slow_count &&
+           atomic_load(&other.running) == other_count;
+}
+
+static void end_all(void)
+{
+    atomic_store(&slow.may_end, 1000);
+    atomic_store(&other.may_end, 1000);
+}
+
+TEST(a_topic_runs_while_another_one_holds_all_threads)
+{
+    open_host(2);
+    serve_topic(&slow, 40);
+    AWAIT(are_running(2, 0));
+    serve_topic(&other, 20);
+    for (int i = 1; i <= 20; i++) { /* one behind the other */
+        AWAIT(atomic_load(&other.begun) == i && are_running(2, 1));
+        atomic_fetch_add(&other.may_end, 1);
+    }
+    AWAIT(are_running(2, 0));
+    EXPECT_INT(2, atomic_load(&slow.begun));
+    end_all();
+}
+
+TEST(threads_that_become_free_go_by_weight)
+{
+    open_host(4);
+    serve_topic(&slow, 40);
+    AWAIT(are_running(4, 0));
+    serve_topic(&other, 40);
+    AWAIT(are_running(4, 1));
+    atomic_fetch_add(&slow.may_end, 3);
+    AWAIT(are_running(1, 3));
+    for (int i = 0; i < 9; i++) { /* it stays so */
+        atomic_fetch_add(&other.may_end, 1);
+        AWAIT(atomic_load(&other.begun) == 4 + i && are_running(1, 3));
+    }
+    EXPECT_INT(4, atomic_load(&slow.begun));
+    end_all();
+}
+
 TEST(mistakes_have_a_sentence)
 {
     struct weir_options options = {

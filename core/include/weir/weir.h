@@ -65,8 +65,8 @@ struct weir_options {
     /* Log a warning, one a second at most, when a handler held the loop for
      * longer, or 0: 100. */
     int64_t block_warn_ms;
-    /* Most threads for handlers that block, 1 to 256, or 0: 8. They are started
-     * when they are needed. */
+    /* Threads for handlers that block, 1 to 256, or 0: 8. They are started when
+     * they are needed; a topic of which no run has one gets one more. */
     uint32_t threads;
     /* Get the lines of `log` and `blocked_log` in parts, on the same threads
      * and with `log_arg`; those two are not called then. May be NULL. */
