@@ -237,7 +237,7 @@ static void print_attempts(const struct weir_job_info *job)
         weir__time_print(attempts[i].ended_ms, ended);
         weir__print("%-10s%s  %s", i == 0 ? "attempts" : "", ended, outcome);
         if (attempts[i].worker.len > 0 || attempts[i].error.len > 0)
-            (void)printf("%*s", (int)(7 - strlen(outcome)), "");
+            weir__print("%*s", (int)(7 - strlen(outcome)), "");
         if (attempts[i].worker.len > 0)
             (void)printf("  ");
         weir__print_text(attempts[i].worker);
