@@ -15,7 +15,8 @@ from redis_server import free_port
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 GUARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "guard.py")
-KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "Right": "\ue014"}
+KEYS = {"Enter": "\ue007", "Escape": "\ue00c", "Right": "\ue014",
+        "Tab": "\ue004"}
 
 
 class Gone(Exception):
@@ -78,10 +79,11 @@ class Browser:
     def cdp(self, command, **params):
         return self.do("POST", "/goog/cdp/execute", cmd=command, params=params)
 
-    def prefer(self, scheme):
-        """The colours that the system asks for."""
+    def prefer(self, scheme, motion="no-preference"):
+        """The colours that the system asks for, and whether they may fade."""
         self.cdp("Emulation.setEmulatedMedia", features=[
-            {"name": "prefers-color-scheme", "value": scheme}])
+            {"name": "prefers-color-scheme", "value": scheme},
+            {"name": "prefers-reduced-motion", "value": motion}])
 
     def resize(self, width, height):
         self.cdp("Emulation.setDeviceMetricsOverride", width=width,

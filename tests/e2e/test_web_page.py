@@ -14,28 +14,9 @@ from browser import browse
 from e2e import (eventually, expect, expect_in, expect_true, kill,
                  stop_cleanly, test)
 from web import TOKEN, Web
+from web_page import die, expect_refusal, go, page
 
-# A command that fails with what the job's body says.
-DIE = """import json, sys
-sys.exit(json.load(sys.stdin)["body"])
-"""
 HOSTILE = "<script>document.title='taken'</script>\"'&<b>\u202e"
-
-
-@contextlib.contextmanager
-def page(place, *flags, path="", **options):
-    """A browser that is logged in and looks at `path`; in the end the console
-    has no error that the test did not take from it."""
-    web = Web(place, *flags, token=TOKEN)
-    with browse(place, **options) as browser:
-        browser.open("http://127.0.0.1:%d/%s" % (web.port, path))
-        browser.see("Log in")
-        browser.type("input[name=token]", TOKEN)
-        browser.press("Enter")
-        browser.see("live", css="#state")
-        browser.web = web
-        yield browser
-        expect([], browser.complaints())
 
 
 OPEN = """import sys, time
@@ -74,25 +55,6 @@ def a_test_that_is_killed_leaves_no_browser(place):
         held.wait()
         held.stdout.close()
     eventually(lambda: not processes_with(place.dir), "nothing of it is left")
-
-
-def go(browser, path):
-    browser.run("location.hash = arguments[0]", path)
-
-
-def die(place, topic, texts):
-    place.add(topic, "x0", "--body", json.dumps(texts[0]))
-    for i, text in enumerate(texts[1:], 1):
-        place.add(topic, "x%d" % i, "--body", json.dumps(text))
-    place.drain(place.handler("exec", topic, command="python3%20" +
-                              place.write("die.py", DIE)))
-
-
-def expect_refusal(browser):
-    """The console has one line for what was refused, and nothing else."""
-    lines = browser.complaints()
-    expect(1, len(lines))
-    expect_in("status of 400", lines[0])
 
 
 def picture(browser, name, height=None):
@@ -231,7 +193,8 @@ def a_job_is_rescheduled_and_deleted(place):
         browser.click_text("button", "Reschedule …")
         browser.type("dialog input[name=delay]", "soon")
         browser.press("Enter")
-        browser.see("soon", css="#said")
+        browser.see("soon", css="dialog [role=alert]")
+        browser.press("Escape")
         browser.click_text("button", "Delete …")
         browser.see("Delete this job?", css="dialog")
         browser.press("Escape")
@@ -316,7 +279,8 @@ def a_filter_holds_for_a_group_and_drops_what_was_chosen(place):
         browser.click_text("button", "Requeue …")
         browser.type("dialog input[name=where]", ".body.n > 1")
         browser.press("Enter")
-        browser.see("The filter failed on 2 jobs.", css="#said")
+        browser.see("No dead job matches. The filter failed on 2 jobs.",
+                    css="dialog [role=alert]")
 
 
 @test

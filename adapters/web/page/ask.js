@@ -65,20 +65,34 @@ async function act(path, body, done) {
   }
 }
 
-/* A dialog; resolves with its fields, or null when it was left. */
-function question(title, content, verb, isDanger) {
+/* A dialog; resolves with what `check` makes of its fields, or null when it was
+ * left. What `check` throws is shown, and the dialog stays as it is. */
+function question(title, content, verb,
+  {isDanger = false, check = (fields) => fields} = {}) {
   const dialog = byId('dialog');
   return new Promise((resolve) => {
-    let answer = null;
-    const form = h('form', {onsubmit: (event) => {
+    let answer = null, isChecking = false;
+    const problem = h('p', {class: 'problem', role: 'alert', hidden: true});
+    const form = h('form', {onsubmit: async (event) => {
       event.preventDefault();
-      answer = Object.fromEntries(new FormData(form));
-      dialog.close();
-    }}, content, h('div', {class: 'buttons'},
+      if (isChecking) return;
+      isChecking = true;
+      try {
+        answer = await check(Object.fromEntries(new FormData(form)));
+        if (form.isConnected) dialog.close();
+      } catch (error) {
+        problem.hidden = false;
+        problem.replaceChildren(visible(error.message));
+      }
+      isChecking = false;
+    }}, content, problem, h('div', {class: 'buttons'},
       h('button', {type: 'button', onclick: () => dialog.close()}, 'Cancel'),
       h('button', {class: isDanger ? 'danger' : 'main'}, verb)));
     dialog.replaceChildren(h('h2', {id: 'dialog-title'}, title), form);
-    dialog.onclose = () => resolve(answer);
+    dialog.onclose = () => {
+      form.remove();
+      resolve(answer);
+    };
     dialog.showModal();
   });
 }

@@ -8,6 +8,9 @@
  *   #/                     topics          #/t/TOPIC/STATE    jobs of a topic
  *   #/workers  #/nodes                     #/j/TOPIC/ID       one job
  *
+ * with what is searched for, the order, the filter and the page behind it:
+ * #/?q=mail&sort=dead, #/t/TOPIC/dead?where=.body.n>1
+ *
  * Here: elements, and how what is shown becomes what is to be shown. */
 'use strict';
 
@@ -38,6 +41,17 @@ const visible = (text) => String(text).replace(UNSEEN, (c) =>
 /* Foreign text, apart from the direction of its neighbours. */
 const foreign = (text, cls) => h('bdi', {class: cls}, visible(text));
 
+/* A field shows what its attribute became, but for one that is being typed in
+ * and is followed at each letter. */
+function setTo(node, name, value) {
+  if (value === null) node.removeAttribute(name);
+  else node.setAttribute(name, value);
+  if (name === 'checked' || name === 'selected') node[name] = value !== null;
+  if (name === 'value' && node.matches('input') &&
+      !node.matches('[data-type="search"]:focus'))
+    node.value = value ?? '';
+}
+
 /* Put `next` where `old` stands unless they are the same, so that what has the
  * focus or a selection stays. */
 function patch(old, next) {
@@ -54,9 +68,9 @@ function patch(old, next) {
     return;
   }
   for (const {name} of [...old.attributes])
-    if (!next.hasAttribute(name) && name !== 'open') old.removeAttribute(name);
+    if (!next.hasAttribute(name) && name !== 'open') setTo(old, name, null);
   for (const {name, value} of [...next.attributes])
-    if (old.getAttribute(name) !== value) old.setAttribute(name, value);
+    if (old.getAttribute(name) !== value) setTo(old, name, value);
   patchChildren(old, next);
 }
 

@@ -27,7 +27,7 @@ function attemptsPanel(attempts) {
 }
 
 function jobView(topic, id) {
-  const self = {tab: 'topics', title: id, up: topicLink(topic), every: 2000};
+  const self = {tab: 'topics', title: id, up: jobsAddress(topic), every: 2000};
   const path = jobPath(topic, id);
   const isDue = () => ['scheduled', 'ready'].includes(self.job.state);
 
@@ -40,8 +40,8 @@ function jobView(topic, id) {
       .filter((name) => job[name] > 0)
       .map((name) => `${name} ${whole.format(job[name])}`);
     return [
-      h('p', {class: 'crumbs'}, h('a', {href: '#/'}, 'Topics'), ' › ',
-        h('a', {href: topicLink(topic, job.state)}, foreign(topic))),
+      h('p', {class: 'crumbs'}, h('a', {href: topicsAddress()}, 'Topics'),
+        ' › ', h('a', {href: jobsAddress(topic, job.state)}, foreign(topic))),
       h('div', {class: 'title'}, h('h1', {}, foreign(job.id, 'id')),
         h('span', {class: 'badge'}, shape(job.state), job.state),
         mayAct && h('div', {class: 'actions'},
@@ -80,33 +80,35 @@ function jobView(topic, id) {
       attemptsPanel(job.attempts),
     ];
   };
-  const leave = () => { location.hash = topicLink(topic, self.job.state); };
+  const leave = () => { goTo(jobsAddress(topic, self.job.state)); };
   self.does = {
     requeue: () => act(path + '/requeue', {}, 'It is ready again.'),
     delete: async () => {
-      const ok = await question('Delete this job?', h('p', {},
-        self.job.state === 'running'
+      const ok = await question('Delete this job?', [
+        facts([['Topic', foreign(topic)], ['Job', foreign(id, 'id')],
+          ['State', self.job.state]]),
+        h('p', {}, self.job.state === 'running'
           ? 'The run that goes on is not interrupted; its verdict is ignored.'
-          : 'It is gone for good then.'), 'Delete', true);
+          : 'It is gone for good then.')], 'Delete',
+      {isDanger: true, check: () => post(path + '/delete')});
       if (!ok) return;
-      try {
-        await post(path + '/delete');
-        say(`${id} is deleted`);
-        leave();
-      } catch (error) {
-        say(error.message, true);
-      }
+      say(`${id} is deleted`);
+      leave();
     },
     reschedule: async () => {
-      const fields = await question('Give it another due time', [
+      const done = await question('Give it another due time', [
+        facts([['Topic', foreign(topic)], ['Job', foreign(id, 'id')],
+          ['Due', timeNode(self.job.due_ms)]]),
         h('label', {class: 'field'}, 'From now, such as 15s, 3m, 2h, 1d',
           h('input', {name: 'delay', autocomplete: 'off', placeholder: '15m'})),
         h('label', {class: 'field'}, 'or at (your time)', h('input',
-          {type: 'datetime-local', name: 'at', step: 1}))], 'Reschedule');
-      if (!fields) return;
-      await act(path + '/reschedule', {delay: fields.delay || undefined,
-        at: fields.at ? new Date(fields.at).toISOString() : undefined},
-      'It has another due time.');
+          {type: 'datetime-local', name: 'at', step: 1}))], 'Reschedule',
+      {check: (fields) => post(path + '/reschedule', {
+        delay: fields.delay.trim() || undefined,
+        at: fields.at ? new Date(fields.at).toISOString() : undefined})});
+      if (!done) return;
+      say('It has another due time.');
+      await refresh();
     },
   };
   return self;

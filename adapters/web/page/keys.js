@@ -4,6 +4,7 @@
 
 let searchTimer;
 document.addEventListener('input', (event) => {
+  if (view && view.typing) view.typing(event.target);
   if (!event.target.matches('[data-type="search"]') || !view.search) return;
   clearTimeout(searchTimer);
   searchTimer = setTimeout(() => view.search(event.target.value), 120);
@@ -33,7 +34,7 @@ const keys = {
   k: () => moveRow(-1),
   n: () => view.does && view.does.next && view.does.next(),
   p: () => view.does && view.does.previous && view.does.previous(),
-  u: () => { if (view.up) location.hash = view.up; },
+  u: () => { if (view.up) goTo(view.up); },
   '?': showKeys,
 };
 

@@ -24,7 +24,7 @@ const jobColumns = {
 };
 
 function columnsOf(state, isBounded, picked) {
-  const pick = {name: '', bare: true, cell: (job) => h('input', {
+  const pick = {label: 'Choose', bare: true, cell: (job) => h('input', {
     type: 'checkbox', 'data-change': 'pick', value: job.id,
     'aria-label': 'Choose ' + visible(job.id), checked: picked.has(job.id)})};
   const {id, group, due, died, attempt, why, error, size} = jobColumns;
@@ -44,9 +44,10 @@ function jobSearch(topic) {
     h('button', {}, 'Open'));
 }
 
-function groupsPanel(groups) {
+function groupsPanel(groups, where) {
   return h('div', {class: 'panel'},
-    h('h2', {}, 'Why they died'),
+    h('h2', {}, where ? 'Why they died that the filter takes'
+      : 'Why they died'),
     table('Dead jobs by reason', [
       {name: 'Reason', cls: 'text', bare: true, cell: (group) =>
         [h('b', {}, visible(group.reason || 'unknown')),
@@ -54,7 +55,7 @@ function groupsPanel(groups) {
       {name: 'Jobs', cls: 'num', cell: (group) => whole.format(group.count)},
       {name: 'First', cell: (group) => timeNode(group.first_ms)},
       {name: 'Last', cell: (group) => timeNode(group.last_ms)},
-      {name: '', bare: true, cell: (group) => mayAct && [
+      {label: 'Actions', bare: true, cell: (group) => mayAct && [
         button('Requeue', 'requeueGroup', group.key, 'tight'), ' ',
         button('Delete', 'deleteGroup', group.key, 'tight danger')]},
     ], groups.groups, (group) => group.key),
@@ -64,42 +65,77 @@ function groupsPanel(groups) {
       `${whole.format(groups.others)} more died in other ways.`));
 }
 
-function topicView(topic, asked) {
+function topicView(topic) {
   const tabs = STATES.concat('groups', 'workers', 'options');
-  const self = {tab: 'topics', title: topic, up: '#/', history: {},
-    places: [''], picked: new Set()};
+  const self = {name: 't/' + topic, tab: 'topics', title: topic,
+    up: topicsAddress(), history: {}, picked: new Set(), where: '',
+    typed: null};
   const path = topicPath(topic);
   const isBounded = () => self.row && self.row.kind === 'bounded';
   const stateTab = () => STATES.includes(self.at);
+  /* Where pages begin, as far as they were turned to: [1] is the first one's. */
+  let begins = [];
+
+  const goToList = (values) => {
+    const {tab, where, page, after} = {tab: self.at, where: self.where,
+      page: 1, ...values};
+    return goTo(addressOf(['t', topic, tab], {where,
+      ...(page > 1 ? {page, after} : {})}));
+  };
+  self.take = (fields, tab) => {
+    const where = fields.get('where') || '';
+    if (tab !== self.asked || where !== self.where) {
+      self.picked.clear();
+      begins = [];
+    }
+    self.after = fields.get('after') || '';
+    self.page = (self.after && Number(fields.get('page'))) || 1;
+    begins[self.page] = self.after;
+    Object.assign(self, {asked: tab, at: tabs.includes(tab) ? tab : '', where,
+      typed: null, isChanged: true, groupsUntil: 0});
+  };
+
+  /* With a filter each job is looked at for them: not as often. */
+  async function readGroups() {
+    if (self.groups && self.groupsFor === self.at &&
+        Date.now() < self.groupsUntil)
+      return self.groups;
+    self.groupsUntil = self.where ? Date.now() + 10000 : 0;
+    self.groupsFor = self.at;
+    return get(path + '/groups' + query(self.at === 'groups' ? {by: 'group'}
+      : {where: self.where}));
+  }
 
   async function loadTab() {
-    self.jobs = self.options = self.groups = null;
-    self.filterError = '';
-    if (stateTab())
-      self.jobs = await get(path + '/jobs' + query({state: self.at,
-        after: self.places.at(-1), limit: PAGE, where: self.where}))
-        .catch((error) => {
-          if (error.status !== 400) throw error;
-          self.filterError = error.message;
-          return null;
-        });
-    if (self.at === 'options') self.options = (await get(path + '/options')).options;
-    if (self.at === 'workers')
-      self.workers = (await get('api/workers' + query({topic}))).workers;
-    if (self.at === 'dead' && self.places.length === 1 && self.row.dead > 0)
-      self.groups = await get(path + '/groups');
-    if (self.at === 'groups') self.groups = await get(path + '/groups?by=group');
+    const read = {jobs: null, options: null, groups: null, workers: null,
+      filterError: ''};
+    try {
+      if (stateTab())
+        read.jobs = await get(path + '/jobs' + query({state: self.at,
+          after: self.after, limit: PAGE, where: self.where}));
+      if (self.at === 'options')
+        read.options = (await get(path + '/options')).options;
+      if (self.at === 'workers')
+        read.workers = (await get('api/workers' + query({topic}))).workers;
+      if (self.at === 'groups' || (self.at === 'dead' && self.page === 1 &&
+          self.row.dead > 0))
+        read.groups = await readGroups();
+    } catch (error) {
+      if (error.status !== 400) throw error;
+      read.filterError = error.message;
+    }
+    Object.assign(self, read);
   }
 
   self.load = async () => {
     self.told = await get(path);
     self.row = self.told.topic;
     if (!self.at)
-      self.at = tabs.includes(asked) ? asked
-        : STATES.find((state) => state === 'ready' && self.row.ready > 0) ||
+      self.at = STATES.find((state) => state === 'ready' && self.row.ready > 0) ||
           STATES.find((state) => self.row[state] > 0) || 'ready';
     const isDue = !self.tabRead || Date.now() - self.tabRead > 2000;
     if (isDue || self.isChanged) {
+      if (self.isChanged) self.groupsUntil = 0;
       self.isChanged = false;
       await loadTab();
       self.tabRead = Date.now();
@@ -114,20 +150,23 @@ function topicView(topic, asked) {
     const jobs = (self.jobs ? self.jobs.jobs : [])
       .map((job) => ({...job, topic}));
     return [
-      h('div', {class: 'bar'}, jobSearch(topic), whereSearch(self),
-        h('span', {class: 'grow'}),
-        self.at === 'dead' && mayAct && self.row.dead > 0 && [
+      h('div', {class: 'bar'}, jobSearch(topic), whereSearch(self)),
+      whereState(self),
+      self.at === 'dead' && mayAct && self.row.dead > 0 &&
+        h('div', {class: 'bar'},
           self.picked.size > 0 && [
             button(`Requeue ${self.picked.size} chosen`, 'requeuePicked', ''),
             button(`Delete ${self.picked.size} chosen`, 'deletePicked', '',
               'danger')],
+          h('span', {class: 'grow'}),
           button('Requeue …', 'requeueMany', '', 'main'),
-          button('Delete …', 'deleteMany', '', 'danger')]),
+          button('Delete …', 'deleteMany', '', 'danger')),
       self.jobs && self.jobs.failed > 0 && h('p', {class: 'notice'},
         `The filter failed on ${plural(self.jobs.failed, 'job')}.`),
       self.filterError && h('p', {class: 'problem', role: 'alert'},
         visible(self.filterError)),
-      self.groups && self.groups.groups.length > 0 && groupsPanel(self.groups),
+      self.groups && self.groups.groups.length > 0 &&
+        groupsPanel(self.groups, self.where),
       h('div', {class: 'panel'}, jobs.length === 0
         ? h('p', {class: 'empty'}, self.where
           ? `No job here that is ${self.at} matches` + (self.jobs &&
@@ -136,8 +175,8 @@ function topicView(topic, asked) {
         : table(`Jobs that are ${self.at}`,
           columnsOf(self.at, isBounded(), self.picked), jobs,
           (job) => 'j' + job.id)),
-      pages(self.places.length > 1, Boolean(self.jobs && self.jobs.next),
-        jobs.length ? `Page ${self.places.length}` : ''),
+      pages(self.page > 1, Boolean(self.jobs && self.jobs.next),
+        jobs.length || self.page > 1 ? `Page ${self.page}` : ''),
     ];
   }
 
@@ -149,7 +188,7 @@ function topicView(topic, asked) {
     const hour = self.history[topic] || {};
     const late = row.lateness_ms || {};
     return [
-      h('p', {class: 'crumbs'}, h('a', {href: '#/'}, 'Topics')),
+      h('p', {class: 'crumbs'}, h('a', {href: topicsAddress()}, 'Topics')),
       h('div', {class: 'title'}, h('h1', {}, foreign(topic)), badges(row),
         mayAct && h('div', {class: 'actions'}, pauseButton(row))),
       readOnly(),
@@ -180,57 +219,81 @@ function topicView(topic, asked) {
     ];
   };
 
-  const reread = () => {
-    self.isChanged = true;
-    return refresh();
+  const effects = {
+    requeue: 'They become ready now, their attempts count from 0.',
+    delete: 'They are gone for good then.',
   };
-  const many = async (word, verb, done, body) => {
-    const told = await post(path + '/dead/count', body)
-      .catch((error) => say(error.message, true));
-    if (!told) return;
-    const failed = told.failed > 0
-      ? `The filter failed on ${plural(told.failed, 'job')}.` : '';
-    if (told.found === 0) return say('No dead job matches. ' + failed, failed);
+  const groupText = (key) => {
+    const group = (self.groups ? self.groups.groups : [])
+      .find((one) => one.key === key);
+    return group ? visible(group.reason + (group.error ? ': ' + group.error
+      : '')) : 'of a group that is not shown any more';
+  };
+  /* What `body` says of the jobs that it is about. */
+  const factsOf = (body) => facts([
+    ['Topic', foreign(topic)],
+    ['Died of', body.group ? groupText(body.group) : 'any reason'],
+    ['Died since', body.since_ms && timeNode(body.since_ms)],
+    ['Died before', body.until_ms && timeNode(body.until_ms)],
+    ['Only where', body.where && foreign(body.where, 'id')]]);
+  const count = async (body) => {
+    const told = await post(path + '/dead/count', body);
+    if (told.found === 0)
+      throw new Error('No dead job matches.' + failedText(told));
+    return {...told, body};
+  };
+  const failedText = (told) => told.failed > 0
+    ? ` The filter failed on ${plural(told.failed, 'job')}.` : '';
+  const many = async (word, verb, done, told) => {
+    const {body} = told;
     const ok = await question(`${verb} ${plural(told.found, 'dead job')}?`, [
-      body.where && h('p', {}, 'Only where ', foreign(body.where, 'id')),
-      failed && h('p', {class: 'problem'}, failed, ' They stay as they are.'),
-      h('p', {}, word === 'delete' ? 'They are gone for good then.'
-        : 'They become ready now, their attempts count from 0.')],
-    verb, word === 'delete');
+      factsOf(body),
+      told.failed > 0 && h('p', {class: 'problem'}, failedText(told),
+        ' They stay as they are.'),
+      h('p', {}, effects[word])], verb, {isDanger: word === 'delete'});
     if (!ok) return;
     self.isChanged = true;
     await act(`${path}/dead/${word}`, body, (result) =>
       `${plural(result[done], 'job')} ${done}` + (result[done] < result.found
         ? `; ${result.found - result[done]} had moved` : ''));
   };
-  const ask_which = async (word, verb, done) => {
-    const fields = await question(verb + ' dead jobs', [
+  const manyOfGroup = async (key, ...words) => {
+    try {
+      await many(...words, await count({group: key,
+        where: self.where || undefined}));
+    } catch (error) {
+      say(error.message, true);
+    }
+  };
+  const askWhich = async (word, verb, done) => {
+    const told = await question(verb + ' dead jobs', [
       h('label', {class: 'field'}, 'Why they died', h('select', {name: 'group'},
         h('option', {value: ''}, 'for any reason'),
         (self.groups ? self.groups.groups : []).map((group) =>
-          h('option', {value: group.key}, visible(group.reason +
-            (group.error ? ': ' + group.error : '')).slice(0, 80))))),
+          h('option', {value: group.key}, groupText(group.key).slice(0, 80))))),
       h('label', {class: 'field'}, 'Died since (your time)', h('input',
         {type: 'datetime-local', name: 'since', step: 1})),
       h('label', {class: 'field'}, 'Died before (your time)', h('input',
         {type: 'datetime-local', name: 'until', step: 1})),
-      whereField(self.where)], 'Count them');
-    if (!fields) return;
-    const body = {group: fields.group || undefined,
-      since_ms: momentOf(fields.since), until_ms: momentOf(fields.until),
-      where: fields.where || undefined};
-    if (Object.values(body).every((value) => value === undefined))
-      body.all = true;
-    await many(word, verb, done, body);
+      whereField(self.where)], 'Count them', {check: (fields) => {
+      const body = {group: fields.group || undefined,
+        since_ms: momentOf(fields.since), until_ms: momentOf(fields.until),
+        where: fields.where.trim() || undefined};
+      if (Object.values(body).every((value) => value === undefined))
+        body.all = true;
+      return count(body);
+    }});
+    if (told) await many(word, verb, done, told);
   };
   const picked = async (word, verb, done) => {
     const ids = [...self.picked];
-    const ok = await question(`${verb} ${plural(ids.length, 'dead job')}?`, '',
-      verb, word === 'delete');
+    const ok = await question(`${verb} ${plural(ids.length, 'dead job')}?`, [
+      facts([['Topic', foreign(topic)], ['Jobs', [ids.slice(0, 5).map((id, i) =>
+        [i > 0 && ', ', foreign(id, 'id')]), ids.length > 5 &&
+        ` and ${ids.length - 5} more`]]]),
+      h('p', {}, effects[word])], verb, {isDanger: word === 'delete'});
     if (!ok) return;
     self.picked.clear();
-    for (const box of document.querySelectorAll('[data-change="pick"]'))
-      box.checked = false;
     self.isChanged = true;
     await act(`${path}/dead/${word}`, {ids}, (result) =>
       `${plural(result[done], 'job')} ${done}`);
@@ -238,32 +301,22 @@ function topicView(topic, asked) {
   self.does = {
     pause: () => pause(topic, true),
     resume: () => pause(topic, false),
-    tab: (tab) => {
-      Object.assign(self, {at: tab, places: ['']});
-      self.picked.clear();
-      history.replaceState(null, '', topicLink(topic, tab));
-      return reread();
-    },
-    next: () => {
-      if (!self.jobs || !self.jobs.next) return null;
-      self.places.push(self.jobs.next);
-      return reread();
-    },
-    previous: () => {
-      if (self.places.length > 1) self.places.pop();
-      return reread();
-    },
+    tab: (tab) => goToList({tab}),
+    next: () => self.jobs && self.jobs.next && goToList({page: self.page + 1,
+      after: self.jobs.next}),
+    /* where it begins is known unless the page was come to from elsewhere */
+    previous: () => self.page > 1 && goToList(begins[self.page - 1]
+      ? {page: self.page - 1, after: begins[self.page - 1]} : {}),
+    unfilter: () => goToList({where: ''}),
     pick: (id, box) => {
       if (box.checked) self.picked.add(id);
       else self.picked.delete(id);
       show(self.render());
     },
-    requeueGroup: (key) => many('requeue', 'Requeue', 'requeued',
-      {group: key, where: self.where || undefined}),
-    deleteGroup: (key) => many('delete', 'Delete', 'deleted',
-      {group: key, where: self.where || undefined}),
-    requeueMany: () => ask_which('requeue', 'Requeue', 'requeued'),
-    deleteMany: () => ask_which('delete', 'Delete', 'deleted'),
+    requeueGroup: (key) => manyOfGroup(key, 'requeue', 'Requeue', 'requeued'),
+    deleteGroup: (key) => manyOfGroup(key, 'delete', 'Delete', 'deleted'),
+    requeueMany: () => askWhich('requeue', 'Requeue', 'requeued'),
+    deleteMany: () => askWhich('delete', 'Delete', 'deleted'),
     requeuePicked: () => picked('requeue', 'Requeue', 'requeued'),
     deletePicked: () => picked('delete', 'Delete', 'deleted'),
     unset: (name) => {
@@ -271,15 +324,16 @@ function topicView(topic, asked) {
       return act(path + '/options', {[name]: ''}, `${name} is as by default`);
     },
   };
+  self.typing = (field) => {
+    if (field.id !== 'where') return;
+    self.typed = field.value;
+    show(self.render());
+  };
   self.forms = {
     open: (fields) => {
       if (fields.id) location.hash = jobLink(topic, fields.id.trim());
     },
-    where: (fields) => {
-      Object.assign(self, {where: fields.where.trim(), places: ['']});
-      self.picked.clear();
-      return reread();
-    },
+    where: (fields) => goToList({where: fields.where.trim()}),
     set: async (fields, form) => {
       self.isChanged = true;
       const done = await act(path + '/options', {[fields.name]: fields.value},
@@ -297,12 +351,24 @@ const whereField = (text) => h('label', {class: 'field'},
     autocomplete: 'off', spellcheck: 'false', class: 'id',
     placeholder: '.body.tenant == "north"'}));
 
+const isTyping = (self) => self.typed !== null &&
+  self.typed.trim() !== self.where;
+
 const whereSearch = (self) => h('form', {class: 'inline', 'data-form': 'where'},
   h('input', {type: 'search', name: 'where', id: 'where', class: 'id',
     placeholder: 'where: .body.tenant == "north"', value: self.where,
     'aria-label': 'Only jobs of which this jq program is true',
-    autocomplete: 'off', spellcheck: 'false'}),
-  h('button', {}, 'Filter'));
+    'aria-describedby': 'where-state', autocomplete: 'off',
+    spellcheck: 'false'}),
+  h('button', {class: isTyping(self) ? 'main' : null}, 'Filter'));
+
+/* Which filter is in force, whatever stands in the field. */
+const whereState = (self) => h('p', {class: 'where small', id: 'where-state'},
+  self.where ? ['Only where ', foreign(self.where, 'id'), ' ',
+    button('Show all', 'unfilter', '', 'tight', {disabled: false})]
+    : isTyping(self) && h('span', {class: 'quiet'}, 'All are shown.'),
+  isTyping(self) && h('span', {class: 'warn'},
+    ' ▲ What you typed is not in force: Enter applies it.'));
 
 function optionsPanel(options) {
   const rows = Object.entries(options).map(([name, value]) => ({name, value}));
@@ -313,7 +379,7 @@ function optionsPanel(options) {
       : table('Options', [
         {name: 'Option', cls: 'name', bare: true, cell: (row) => foreign(row.name)},
         {name: 'Value', cls: 'text', cell: (row) => foreign(row.value, 'id')},
-        {name: '', bare: true, cell: (row) => mayAct && row.name !== 'kind' &&
+        {label: 'Actions', bare: true, cell: (row) => mayAct && row.name !== 'kind' &&
           button('Remove', 'unset', row.name, 'tight',
             {'aria-label': 'Remove ' + row.name})},
       ], rows, (row) => row.name)),

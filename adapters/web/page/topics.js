@@ -2,9 +2,6 @@
 
 /* The topics. */
 
-/* Kept while other views are shown. */
-const topicsSeen = {q: '', sort: 'topic', order: '', offset: 0};
-
 function historyOf(self, names) {
   const wanted = names.join(',');
   if (!wanted || (wanted === self.historyFor && Date.now() < self.historyUntil))
@@ -18,18 +15,29 @@ function historyOf(self, names) {
 }
 
 function topicsView() {
-  const seen = topicsSeen;
-  const self = {tab: 'topics', title: '', history: {}};
-  const change = (values) => {
-    Object.assign(seen, {offset: 0}, values);
-    return refresh();
+  const self = {name: 'topics', tab: 'topics', title: '', history: {}};
+  const seen = {};
+  const change = (values, isSame) => {
+    const {q, sort, order, offset} = {...seen, offset: 0, ...values};
+    return goTo(addressOf([''], {q, sort: sort === 'topic' ? '' : sort, order,
+      offset: offset || ''}), isSame);
   };
-  const columns = [
+  self.take = (fields) => {
+    seen.q = fields.get('q') || '';
+    seen.sort = fields.get('sort') || 'topic';
+    seen.order = fields.get('order') || '';
+    seen.offset = Number(fields.get('offset')) || 0;
+    /* numbers begin with the largest, names with the first */
+    seen.isUp = (seen.order === 'up') !== (seen.sort === 'topic');
+  };
+  const stateSort = () => STATES.includes(seen.sort) ? seen.sort : 'ready';
+  const columns = () => [
     {name: 'Topic', cls: 'name', sort: 'topic', bare: true, cell: (row) => [
       h('a', {href: topicLink(row.topic)}, foreign(row.topic)),
       h('div', {class: 'under'}, badges(row))]},
-    {name: 'Jobs', cls: 'states', sort: 'ready', bare: true, cell: (row) =>
-      row.away ? '' : [stateBar(row), counts(row)]},
+    {name: 'Jobs, by ' + stateSort(), cls: 'states', sort: stateSort(),
+      bare: true, cell: (row) =>
+        row.away ? '' : [stateBar(row), counts(row)]},
     {name: 'Oldest ready', cls: 'num', sort: 'oldest', cell: (row) =>
       ageNode(row.oldest_ms)},
     {name: 'Rate', sort: 'rate', cell: (row) => h('div', {class: 'measure'},
@@ -40,7 +48,8 @@ function topicsView() {
         spark((self.history[row.topic] || {}).lateness_ms, 'Lateness',
           spanText),
         h('span', {}, spanText((row.lateness_ms || {}).p99)))},
-    {name: '', bare: true, cell: (row) => mayAct && pauseButton(row, 'tight')},
+    {label: 'Actions', bare: true, cell: (row) =>
+      mayAct && pauseButton(row, 'tight')},
   ];
   self.load = async () => {
     self.told = await get('api/topics' + query({q: seen.q, offset: seen.offset,
@@ -60,6 +69,7 @@ function topicsView() {
         sums.paused > 0 && tile('paused', whole.format(sums.paused))),
       h('div', {class: 'bar'},
         h('input', {type: 'search', id: 'search', 'data-type': 'search',
+          value: seen.q,
           placeholder: 'Part of a name  ( / )', 'aria-label': 'Search topics',
           autocomplete: 'off', spellcheck: 'false'}),
         h('label', {class: 'quiet small'}, 'Sort by ', h('select',
@@ -72,15 +82,14 @@ function topicsView() {
         ? h('p', {class: 'empty'}, !told.complete ? 'Reading the topics …'
           : seen.q ? 'No topic has this in its name.'
             : 'There are no topics yet. weir add TOPIC makes one.')
-        : table('Topics', columns, rows, (row) => row.topic, seen)),
+        : table('Topics', columns(), rows, (row) => row.topic, seen)),
       pages(seen.offset > 0, seen.offset + PAGE < told.found,
         told.found === 0 ? '' : `${whole.format(seen.offset + 1)} to ${
           whole.format(seen.offset + rows.length)} of ${
           whole.format(told.found)}`),
     ];
   };
-  self.search = (text) => change({q: text});
-  self.searched = () => seen.q;
+  self.search = (text) => change({q: text}, true);
   self.sortBy = (sort) => change(sort === seen.sort
     ? {order: seen.order === 'up' ? '' : 'up'} : {sort, order: ''});
   self.does = {

@@ -7,42 +7,69 @@ const PAGE = 100; /* rows */
 const main = byId('main');
 let view = null, mayAct = false, timer = null, turn = 0;
 
-/* Show `nodes` in the place of what is shown. */
+/* Show `nodes` in the place of what is shown. What has the focus keeps it,
+ * where its row moves; where it goes, it is the page's. */
 function show(...nodes) {
+  const focused = document.activeElement;
   patchChildren(main, h('main', {}, ...nodes));
+  if (focused === document.activeElement || focused === document.body) return;
+  (focused.isConnected ? focused : main).focus({preventScroll: true});
 }
 
+/* It is read aloud when it changes. */
 function showState(told) {
-  const state = byId('state');
   const isOk = told && told.server === 'ok';
-  state.className = isOk ? '' : 'away';
-  state.replaceChildren(isOk ? '● live'
+  patch(byId('state'), h('p', {id: 'state', role: 'status',
+    class: isOk ? null : 'away'}, isOk ? '● live'
     : told && told.server ? `▲ ${told.server}; as of ` : '▲ ',
   !isOk && told && told.taken_ms ? timeNode(told.taken_ms) : '',
-  !isOk && told && told.error ? visible(told.error) : '');
+  !isOk && told && told.error ? visible(told.error) : ''));
 }
 
-/* What the address asks for. */
-function route() {
-  const parts = location.hash.replace(/^#\/?/, '').split('/')
-    .map((part) => {
-      try {
-        return decodeURIComponent(part);
-      } catch {
-        return part;
-      }
-    });
-  if (parts[0] === 't' && parts[1]) return topicView(parts[1], parts[2]);
-  if (parts[0] === 'j' && parts[1] && parts[2])
-    return jobView(parts[1], parts[2]);
-  if (parts[0] === 'workers') return workersView(parts[1]);
-  if (parts[0] === 'nodes') return nodesView();
+/* --- the address ---------------------------------------------------------- */
+
+function readAddress() {
+  const [path, ...rest] = location.hash.replace(/^#\/?/, '').split('?');
+  const parts = path.split('/').map((part) => {
+    try {
+      return decodeURIComponent(part);
+    } catch {
+      return part;
+    }
+  });
+  return {parts, fields: new URLSearchParams(rest.join('?'))};
+}
+
+/* '#/a/b?name=value': fields that are '' are left out. */
+function addressOf(parts, fields) {
+  const text = query(fields || {});
+  return '#/' + parts.map(encodeURIComponent).join('/') +
+    (text === '?' ? '' : text);
+}
+const topicLink = (topic, state) =>
+  addressOf(['t', topic].concat(state || []));
+const jobLink = (topic, id) => addressOf(['j', topic, id]);
+
+/* Where a list was left: what leads back leads there. */
+const left = {};
+const topicsAddress = () => left.topics || '#/';
+const jobsAddress = (topic, state) => left['t/' + topic] ||
+  topicLink(topic, state);
+
+function route([what, topic, id]) {
+  if (what === 't' && topic) return topicView(topic);
+  if (what === 'j' && topic && id) return jobView(topic, id);
+  if (what === 'workers') return workersView(topic);
+  if (what === 'nodes') return nodesView();
   return topicsView();
 }
-const topicLink = (topic, state) => '#/t/' + encodeURIComponent(topic) +
-  (state ? '/' + state : '');
-const jobLink = (topic, id) =>
-  `#/j/${encodeURIComponent(topic)}/${encodeURIComponent(id)}`;
+
+/* Show what an address says; as one step back, unless it is `isSame`. */
+function goTo(address, isSame) {
+  if (address !== location.hash)
+    history[isSame ? 'replaceState' : 'pushState'](null, '', address);
+  return go();
+}
 
 async function refresh() {
   const mine = ++turn, which = view;
@@ -65,15 +92,29 @@ async function refresh() {
   timer = setTimeout(refresh, document.hidden ? 30000 : which.every || 1000);
 }
 
+/* A view has take(fields, state) where its address says more than which view it
+ * is, and then the name under which `left` has it. */
 function go() {
-  view = route();
-  main.setAttribute('aria-busy', 'true');
-  document.title = view.title ? view.title + ' · weir' : 'weir';
-  for (const link of document.querySelectorAll('nav a'))
-    if (link.dataset.view === view.tab) link.setAttribute('aria-current', 'page');
-    else link.removeAttribute('aria-current');
-  main.replaceChildren(h('p', {class: 'empty'}, 'Reading …'));
-  refresh();
+  const {parts, fields} = readAddress();
+  const next = route(parts);
+  const isSame = view && next.name && next.name === view.name;
+  if (!isSame) {
+    if (view) main.focus({preventScroll: true});
+    view = next;
+    document.title = view.title ? view.title + ' · weir' : 'weir';
+    for (const link of document.querySelectorAll('nav a'))
+      if (link.dataset.view === view.tab)
+        link.setAttribute('aria-current', 'page');
+      else link.removeAttribute('aria-current');
+    main.setAttribute('aria-busy', 'true');
+    main.replaceChildren(h('p', {class: 'empty'}, 'Reading …'));
+    scrollTo(0, 0);
+  }
+  if (view.take) {
+    view.take(fields, parts[2]);
+    left[view.name] = location.hash;
+  }
+  return refresh();
 }
 
 function showLogin(why) {
@@ -104,15 +145,16 @@ const readOnly = () => !mayAct && h('p', {class: 'notice'},
   'Read only: weir web was started without a token, or with --read-only.');
 
 /* A table whose rows become cards where there is no room. Columns have name,
- * cls, cell(row), and sort: what the server calls it. */
+ * cls, cell(row), and sort: what the server calls it; without a name a label,
+ * which is only read aloud. */
 function table(caption, columns, rows, key, sorting) {
   const head = columns.map((column) => {
     const isSorted = sorting && column.sort && sorting.sort === column.sort;
     return h('th', {scope: 'col', class: column.cls, 'aria-sort': isSorted
-      ? (sorting.order === 'up' ? 'ascending' : 'descending') : null},
+      ? (sorting.isUp ? 'ascending' : 'descending') : null},
     column.sort ? h('button', {type: 'button', 'data-sort': column.sort},
-      column.name, isSorted ? (sorting.order === 'up' ? ' ▴' : ' ▾') : '')
-      : column.name);
+      column.name, isSorted ? (sorting.isUp ? ' ▴' : ' ▾') : '')
+      : column.name || h('span', {class: 'hidden-text'}, column.label));
   });
   return h('table', {class: 'cards'},
     h('caption', {class: 'hidden-text'}, caption),
