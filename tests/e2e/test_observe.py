@@ -2,15 +2,24 @@
 """Alert rules and the dashboard name metrics that weir has, and the page says
 what the rules say."""
 
+import contextlib
 import glob
 import json
 import os
 import re
 import subprocess
+import sys
+import urllib.error
+import urllib.parse
+import urllib.request
 
 import yaml
 
-from e2e import ROOT, WEIR, expect, expect_in, expect_true, test
+from browser import GUARD
+from e2e import (ROOT, WEIR, await_line, eventually, expect, expect_in,
+                 expect_true, test)
+from redis_server import free_port
+from web import Web
 
 OBSERVE = os.path.join(ROOT, "docs", "observe")
 METRIC = r"\bweir_[a-z_]+"
@@ -57,6 +66,76 @@ def every_metric_that_is_asked_for_is_told(place):
         for name in re.findall(METRIC, text):
             if name not in ("weir_job_count",):
                 expect_true(name in known, "%s is a metric" % name)
+
+
+@contextlib.contextmanager
+def prometheus(place, *ports):
+    """One that scrapes these each second; what answers its queries."""
+    targets = ["127.0.0.1:%d" % port for port in ports]
+    config = place.write("prometheus.json", json.dumps({
+        "global": {"scrape_interval": "1s"}, "scrape_configs": [
+            {"job_name": "weir", "static_configs": [{"targets": targets}]}]}))
+    port = free_port()
+    guard = subprocess.Popen(
+        [sys.executable, "-B", GUARD, "prometheus", "--config.file=" + config,
+         "--storage.tsdb.path=" + place.path("tsdb"),
+         "--web.listen-address=127.0.0.1:%d" % port],
+        stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, start_new_session=True)
+
+    def ask(expr):
+        """The series of an answer; None while nothing answers."""
+        url = "http://127.0.0.1:%d/api/v1/query?query=%s" % (
+            port, urllib.parse.quote(expr))
+        try:
+            with urllib.request.urlopen(url) as answer:
+                return json.load(answer)["data"]["result"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError("%s: %s" % (expr, error.read())) from None
+        except OSError:
+            return None
+    try:
+        eventually(lambda: ask("1") is not None, "prometheus answers")
+        yield ask
+    finally:
+        guard.stdin.close()
+        guard.wait()
+
+
+# What a server in good order has no series of.
+QUIET = ['weir_topic_relaying{topic=~".*"} > 0',
+         'topk(10, weir_topic_lease_ended_seconds{topic=~".*"})']
+
+
+@test
+def each_panel_shows_something_of_a_live_server(place):
+    place.ok("topic", "set", "events", "kind=bounded", "length=2")
+    place.add_lines("events", 9, '{"id":"e%d","group":"g"}')
+    place.add("alone", "1")
+    server = place.redis()
+    server.send("CONFIG SET maxmemory 1gb")
+    server.line()
+    worker = place.work(place.echo("good"),
+                        place.handler("flaky", "bad", fail="9", verdict="fail"),
+                        flags=["--metrics", "127.0.0.1:0"])
+    port = int(re.search(r":(\d+)/metrics", await_line(
+        worker, "metrics at http://")).group(1))
+    dashboard = json.loads(text_of("docs/observe/dashboard.json"))
+    asked = {target["expr"].replace("$topic", ".*")
+             for panel in dashboard["panels"] for target in panel["targets"]}
+    expect_true(set(QUIET) < asked, "they are asked for")
+    with prometheus(place, Web(place).port, port) as ask:
+        turn = 0
+
+        def empty():
+            nonlocal turn
+            turn += 1
+            place.add("good", "g%d" % turn)
+            place.add("bad", "b%d" % turn)
+            return sorted(expr for expr in asked if not ask(expr))
+        with contextlib.suppress(AssertionError):
+            eventually(lambda: empty() == sorted(QUIET), "all have series")
+        expect(sorted(QUIET), empty())
 
 
 @test

@@ -124,6 +124,28 @@ def what_cannot_be_answered_is_told(place):
 
 
 @test
+def what_is_no_http_is_refused_and_not_repeated(place):
+    web = Web(place)
+    for code, request in (
+            (b"400", b"POST /<script> HTTP/1.1\r\nHost: localhost\r\n"
+                     b"Content-Length: <script>\r\n\r\n"),
+            (b"414", b"GET /<script>" + 20000 * b"a" + b" HTTP/1.1\r\n\r\n"),
+            (b"431", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: <script>" +
+                     20000 * b"a" + b"\r\n\r\n"),
+            (b"505", b"GET /<script> HTTP/9.9\r\n\r\n")):
+        with web.connect() as peer:
+            peer.sendall(request)
+            answer = b""
+            while b"</html>" not in answer:
+                more = peer.recv(4096)
+                expect_true(more, "an answer to %r" % request[:40])
+                answer += more
+        expect_in(b" " + code + b" ", answer)
+        expect_true(b"<script>" not in answer, answer)
+    expect(200, web.get("/healthz").code)
+
+
+@test
 def a_body_beyond_1_mib_is_refused(place):
     web = Web(place)
     with web.connect() as peer:
