@@ -15,6 +15,8 @@ enum {
     WORKER_MAX = WEIR_MAX_TOPIC
 };
 
+#define ENDED_MAX_MS INT64_C(9999999999999) /* in the year 2286 */
+
 _Static_assert(1 + WEIR_MAX_ATTEMPTS * (1 + 9 + 1 + 2 + (int)ERROR_MAX + 2 +
                                         (int)WORKER_MAX) <=
                    2048,
@@ -96,9 +98,9 @@ static bool read_one(struct weir_slice bytes, struct weir_attempt *ret_attempt)
     error = take(&bytes);
     worker = take(&bytes);
     if (time.type != WEIR_TYPE_INT || time.as.i64 < 0 ||
-        outcome.type != WEIR_TYPE_INT || outcome.as.i64 < 0 ||
-        outcome.as.i64 > WEIR_ATTEMPT_CRASH || error.type != WEIR_TYPE_STR ||
-        worker.type != WEIR_TYPE_STR)
+        time.as.i64 > ENDED_MAX_MS || outcome.type != WEIR_TYPE_INT ||
+        outcome.as.i64 < 0 || outcome.as.i64 > WEIR_ATTEMPT_CRASH ||
+        error.type != WEIR_TYPE_STR || worker.type != WEIR_TYPE_STR)
         return false;
     *ret_attempt = (struct weir_attempt){
         .outcome = (enum weir_attempt_outcome)outcome.as.i64,

@@ -135,6 +135,17 @@ def a_snooze_tells_the_crashes_before_it(place):
 
 
 @test
+def a_timeout_on_the_loop_tells_the_crashes_before_it(place):
+    place.ok("topic", "set", "t", "lease=1s", "max_crashes=3",
+             "timeout=100ms", "retry=none")
+    place.add("t", "1")
+    crash(place)
+    place.drain(place.handler(TEST_PLUGINS + "/trace.so", file="trace",
+                              ms="3000"))
+    expect(["crash", "timeout"], outcomes(place, "1"))
+
+
+@test
 def a_job_that_died_of_crashes_has_them_alone(place):
     place.ok("topic", "set", "t", "lease=1s", "max_crashes=1")
     place.add("t", "1")

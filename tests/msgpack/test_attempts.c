@@ -35,7 +35,8 @@ TEST(what_is_written_is_read_back)
 {
     const struct weir_attempt attempts[] = {
         {WEIR_ATTEMPT_CRASH, 0, {0}, {0}},
-        {WEIR_ATTEMPT_TIMEOUT, INT64_MAX, BYTES("timeout"), BYTES("host-1-a")},
+        {WEIR_ATTEMPT_TIMEOUT, 9999999999999, BYTES("timeout"),
+         BYTES("host-1-a")},
     };
     struct weir_attempt got[WEIR_MAX_ATTEMPTS];
     struct weir__buf buf = {0};
@@ -98,6 +99,9 @@ TEST(what_is_no_attempt_is_left_out)
     EXPECT_INT(2, read_of(BYTES("\x93" ONE "\xc0" ONE), got));
     EXPECT_INT(0, read_of(BYTES("\x91\x93\x07\x02\xa1x"), got));
     EXPECT_INT(0, read_of(BYTES("\x91\x94\xff\x02\xa1x\xa1w"), got));
+    EXPECT_INT(0, read_of(BYTES("\x91\x94\xcf\x00\x00\x09\x18\x4e\x72"
+                                "\xa0\x00\x02\xa1x\xa1w"),
+                          got)); /* one ms later */
     EXPECT_INT(0, read_of(BYTES("\x91\x94\x07\x04\xa1x\xa1w"), got));
     EXPECT_INT(0, read_of(BYTES("\x91\x94\x07\x02\x01\xa1w"), got));
     EXPECT_INT(0, read_of(BYTES("\x91\x94\x07\x02\xa1x\xc0"), got));
