@@ -92,6 +92,10 @@ static void print_listed(const struct weir_job_info *job)
                     due);
     }
     weir__job_print_added(job);
+    if (job->worker.len > 0) {
+        (void)printf("  worker ");
+        weir__print_text(job->worker);
+    }
     (void)printf("  attempt %u", job->counters.attempt);
     if (job->reason.len > 0) {
         (void)printf("  ");
@@ -121,7 +125,8 @@ const struct weir__command weir__cmd_list = {
         "delay topics that stay as they are come once. What changes meanwhile "
         "may\nbe missed or come twice. Events of bounded topics "
         "come by group, in the order\nof their turns, due when they were "
-        "added. With --json: an array of what weir\nshow prints.",
+        "added. With --json: an array of what weir\nshow prints, without "
+        "\"lease_left_ms\".",
     .example = "weir list order.close --state ready --where '.body.order > 40'",
     .exits = "0 listed, also when there are none, 1 --where failed on a job,\n"
              "  2 wrong usage, 3 no such topic, or no job of an id, 5 server\n"

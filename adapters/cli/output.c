@@ -156,7 +156,8 @@ struct json_object *weir__job_json(const char *topic,
     if (job->worker.len > 0) {
         worker = weir__field_text("worker", job->worker);
         claimed = weir__field_int("claimed_ms", job->claimed_ms);
-        left = weir__field_int("lease_left_ms", job->lease_left_ms);
+        if (job->lease_left_ms >= 0)
+            left = weir__field_int("lease_left_ms", job->lease_left_ms);
     }
     return WEIR__OBJECT(
         weir__field_str("topic", topic), weir__field_text("id", job->id),

@@ -474,6 +474,9 @@ def who_serves_a_topic_is_found_from_its_page(place):
         browser.see("vm-1", "▲ 1 of 1: no room")
         browser.click("a[href='#/workers/vm-1']")
         browser.see("Topics of vm-1", "▲ 1 of 1: no room")
+        go(browser, "#/t/t/running")
+        browser.click("td a[href='#/workers/vm-1']")
+        browser.see("Topics of vm-1")
         job = [job["id"] for job in place.ok("list", "t", "--state", "running")]
         go(browser, "#/j/t/" + job[0])
         browser.click("a[href='#/workers/vm-1']")

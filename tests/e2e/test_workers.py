@@ -58,6 +58,47 @@ def show_names_who_runs_a_job_since_when_and_how_long(place):
 
 
 @test
+def a_list_names_who_runs_each_job(place):
+    for worker in ("one", "two"):
+        place.add_lines("t", 3, '{"id":"%s-%%d"}' % worker)
+        process = work(place, worker, "t", more="lease = 60s")
+        eventually(lambda: all(is_running(place, "t", "%s-%d" % (worker, i))
+                               for i in range(3)), "they run")
+        process.send_signal(signal.SIGSTOP) # or it takes the other's jobs
+    place.add("t", "later", "--delay", "1h")
+    jobs = {job["id"]: job for job in place.ok("list", "t")}
+    expect(7, len(jobs))
+    for worker in ("one", "two"):
+        for i in range(3):
+            job = jobs["%s-%d" % (worker, i)]
+            expect(worker, job["worker"])
+            expect_true(abs(time.time() * 1000 - job["claimed_ms"]) < 60000,
+                        "it was claimed a moment ago")
+            expect_true("lease_left_ms" not in job, "show tells it")
+    expect_true("worker" not in jobs["later"], "it waits")
+    expect_in("running  added", place.weir("list", "t").out)
+    expect_in("  worker two  attempt 0", place.weir("list", "t").out)
+
+
+@test
+def a_list_goes_on_where_nothing_tells_who_runs_it(place):
+    place.add("t", "1")
+    work(place, "one", "t", more="lease = 20s")
+    eventually(lambda: is_running(place, "t", "1"), "it runs")
+    admin = Client(place.data + "/redis.sock")
+    for value in (None, b"\xc1", b"\x92\xa4@one", b"\x92\x01\x02", b"\x01",
+                  b"\x92\xd9\x60@" + b"x" * 95 + b"\x01"):
+        for token in admin("HKEYS", "weir:{t}:held"):
+            admin("HSET", "weir:{t}:held", token, value or b"")
+        (job,) = place.ok("list", "t")
+        expect(["1", False], [job["id"], "worker" in job])
+    admin("DEL", "weir:{t}:held")
+    admin("SET", "weir:{t}:held", "no hash")
+    (job,) = place.ok("list", "t")
+    expect(["1", False], [job["id"], "worker" in job])
+
+
+@test
 def show_tells_of_no_worker_where_none_has_the_job(place):
     place.add("t", "1")
     expect_true("worker" not in place.ok("show", "t", "1"), "it waits")

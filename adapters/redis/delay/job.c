@@ -151,25 +151,20 @@ static void fetch(struct job_request *job)
 
 /* --- the slot script ---------------------------------------------------- */
 
-/* Whose it is; in a cluster the node's identity stands behind an @. */
 static void read_worker(struct job_request *job, const struct redisReply *reply)
 {
     struct weir_job_info *info = &job->info;
     struct weir_slice worker;
-    size_t len = 0;
 
     if (job->state != WEIR_JOB_RUNNING ||
         !weir__reply_int(reply, 4, &info->lease_left_ms) ||
         !weir__reply_int(reply, 5, &info->claimed_ms) ||
         !weir__reply_str(reply, 6, &worker))
         return;
-    while (len < worker.len && len < sizeof(job->worker) &&
-           worker.ptr[len] != '@')
-        len++;
-    if (len >= sizeof(job->worker))
-        return; /* that is no name */
-    memcpy(job->worker, worker.ptr, len);
-    info->worker = weir__slice_of(job->worker, len);
+    worker = weir__worker_name(worker);
+    if (worker.len > 0)
+        memcpy(job->worker, worker.ptr, worker.len);
+    info->worker = weir__slice_of(job->worker, worker.len);
 }
 
 /* False if the script knows no such state. */

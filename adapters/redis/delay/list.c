@@ -174,6 +174,8 @@ static void show_slot(struct listing *listing, const struct weir__member *node,
                       ? -1
                       : due_ms_of(pages, node, slot),
         .place = slot_place(listing, node, slot),
+        .claimed_ms = node->claimed_ms,
+        .lease_left_ms = -1,
     };
     const char *seq = (const char *)pages->names.ptr + node->at;
     char made[WEIR__MADE_ID_LEN + 1];
@@ -181,6 +183,9 @@ static void show_slot(struct listing *listing, const struct weir__member *node,
     if (weir__job_read(weir__pack_record(pack, slot), seq, &info) != WEIR_OK)
         return; /* of a newer version: left alone */
     info.counters.crashes += node->crashes;
+    if (node->worker_len > 0)
+        info.worker =
+            weir__slice_of(pages->workers.ptr + node->worker, node->worker_len);
     if (id.len == 0) {
         weir__made_id(seq, (unsigned)slot, made);
         info.id = weir__slice_of(made, WEIR__MADE_ID_LEN);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/msgpack/scan.h"
 #include "adapters/redis/delay/private.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -28,6 +29,7 @@ void weir__pages_fini(struct weir__pages *pages)
 {
     weir__buf_fini(&pages->names);
     weir__buf_fini(&pages->tables);
+    weir__buf_fini(&pages->workers);
 }
 
 static void send_command(struct weir__pages *pages, struct weir__buf *bytes,
@@ -236,6 +238,101 @@ static void request_tables(struct weir__pages *pages)
     send_command(pages, &bytes, on_tables);
 }
 
+/* --- who runs them -------------------------------------------------------- */
+
+struct weir_slice weir__worker_name(struct weir_slice noted)
+{
+    size_t len = 0;
+
+    while (len < noted.len && noted.ptr[len] != '@')
+        len++;
+    return weir__slice_of(noted.ptr, len <= WEIR_MAX_TOPIC ? len : 0);
+}
+
+/* Nodes of one claim stand together, at its token. */
+static bool begins_claim(const struct weir__pages *pages, size_t index)
+{
+    return index == 0 ||
+           pages->members[index].ms != pages->members[index - 1].ms;
+}
+
+/* Behind the nodes of a claim and their due times stand @WORKER and the time in
+ * ms (scripts/delay/held.lua). */
+static void read_held(struct weir__pages *pages, struct weir__member *member,
+                      struct weir_slice held)
+{
+    struct weir_value value, last[2] = {{0}, {0}};
+    struct weir_slice name;
+    size_t count, len;
+
+    if (weir__msgpack_check(held) < 0)
+        return;
+    len = weir__msgpack_head(held, &value);
+    count = value.type == WEIR_TYPE_ARRAY ? value.as.count : 0;
+    for (size_t i = 0; i < count; i++) {
+        held = weir__slice_of(held.ptr + len, held.len - len);
+        last[0] = last[1];
+        (void)weir__msgpack_head(held, &last[1]);
+        len = weir__msgpack_length(held);
+    }
+    if (last[0].type != WEIR_TYPE_STR || last[0].as.bytes.len < 2 ||
+        last[0].as.bytes.ptr[0] != '@' || last[1].type != WEIR_TYPE_INT)
+        return;
+    name = weir__worker_name(
+        weir__slice_of(last[0].as.bytes.ptr + 1, last[0].as.bytes.len - 1));
+    member->worker = pages->workers.len;
+    member->worker_len = name.len;
+    member->claimed_ms = last[1].as.i64;
+    weir__buf_append(&pages->workers, name.ptr, name.len);
+}
+
+/* Where somebody else wrote the key, nothing is told. */
+static void on_held(struct weir__request *request, int code,
+                    const struct redisReply *reply)
+{
+    struct weir__pages *pages = (struct weir__pages *)request; /* its first */
+    struct weir_slice held;
+    size_t next = 0;
+
+    if (code != WEIR_OK && reply == NULL) {
+        pages->end(pages, code);
+        return;
+    }
+    for (size_t i = 0; i < pages->count; i++) {
+        struct weir__member *member = &pages->members[i];
+
+        if (begins_claim(pages, i) && weir__reply_str(reply, next++, &held)) {
+            read_held(pages, member, held);
+        } else if (!begins_claim(pages, i)) {
+            member->worker = member[-1].worker;
+            member->worker_len = member[-1].worker_len;
+            member->claimed_ms = member[-1].claimed_ms;
+        }
+    }
+    if (pages->workers.failed)
+        pages->end(pages, WEIR_ENOMEM);
+    else
+        weir__pages_fetch(pages);
+}
+
+static void request_held(struct weir__pages *pages)
+{
+    struct weir__buf bytes = {0};
+    size_t claims = 0;
+
+    weir__buf_reset(&pages->workers);
+    for (size_t i = 0; i < pages->count; i++)
+        claims += begins_claim(pages, i);
+    weir__prefix_command(&bytes, &pages->topic->base.prefix, 2 + claims,
+                         "HMGET", "held");
+    for (size_t i = 0; i < pages->count; i++)
+        if (begins_claim(pages, i))
+            weir__resp_int(&bytes, pages->members[i].ms);
+    send_command(pages, &bytes, on_held);
+}
+
+/* --- which they are ------------------------------------------------------- */
+
 static void on_members(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
@@ -248,6 +345,8 @@ static void on_members(struct weir__request *request, int code,
         pages->end(pages, WEIR_ENOMEM);
     else if (pages->count == 0)
         weir__pages_next(pages);
+    else if (pages->state == WEIR_JOB_RUNNING)
+        request_held(pages);
     else if (tables_wanted(pages) > 0)
         request_tables(pages);
     else

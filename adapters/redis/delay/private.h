@@ -386,6 +386,10 @@ struct weir__member {
     size_t table; /* of a mixed pack: where it begins in the page's tables */
     bool has_table;
     uint32_t crashes; /* of a node: leases that count and are not in records */
+    /* In `run`, as far as it is known: who has it, in the page's workers, and
+     * since when. */
+    size_t worker, worker_len;
+    int64_t claimed_ms;
 };
 
 /* Jobs in one state, one page after the other. The first member of what is made
@@ -414,7 +418,7 @@ struct weir__pages {
     size_t count;   /* that came */
     bool is_last;
     bool in_mixed; /* of what is ready those of mixed packs come last */
-    struct weir__buf names, tables;
+    struct weir__buf names, tables, workers;
     struct weir__member members[WEIR__PAGE];
 };
 
@@ -439,6 +443,10 @@ void weir__page_place_behind(struct weir__page_place *place, double score,
 /* With the memory of its pages. */
 void weir__pages_fini(struct weir__pages *pages);
 double weir__score_read(const char *text);
+
+/* The name in what a claim noted of its worker: in a cluster the identity of a
+ * node stands behind an @. "": that is no name. */
+struct weir_slice weir__worker_name(struct weir_slice noted);
 
 /* --- delay/list.c --------------------------------------------------------- */
 

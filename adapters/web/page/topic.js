@@ -14,6 +14,10 @@ const jobColumns = {
   group: {name: 'Group', cell: (job) => foreign(job.group || '', 'id')},
   due: {name: 'Due', cell: (job) => timeNode(job.due_ms)},
   died: {name: 'Died', cell: (job) => timeNode(job.due_ms)},
+  worker: {name: 'Worker', cell: (job) => job.worker &&
+    h('a', {href: workerLink(job.worker)}, foreign(job.worker, 'id'))},
+  since: {name: 'Claimed', cell: (job) =>
+    job.claimed_ms > 0 && timeNode(job.claimed_ms)},
   attempt: {name: 'Attempt', cls: 'num', cell: (job) => String(job.attempt)},
   why: {name: 'Reason', cls: 'text', cell: (job) =>
     [job.reason && h('b', {}, visible(job.reason)), job.reason && job.error &&
@@ -27,10 +31,12 @@ function columnsOf(state, isBounded, picked) {
   const pick = {label: 'Choose', bare: true, cell: (job) => h('input', {
     type: 'checkbox', 'data-change': 'pick', value: job.id,
     'aria-label': 'Choose ' + visible(job.id), checked: picked.has(job.id)})};
-  const {id, group, due, died, attempt, why, error, size} = jobColumns;
+  const {id, group, due, died, worker, since, attempt, why, error, size} =
+    jobColumns;
   return [
     state === 'dead' && mayAct && pick, id, isBounded && group,
     (state === 'scheduled' || state === 'ready') && due,
+    state === 'running' && worker, state === 'running' && since,
     state === 'dead' && died, attempt,
     state === 'dead' ? why : error, size].filter(Boolean);
 }

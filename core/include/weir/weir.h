@@ -339,10 +339,10 @@ struct weir_job_info {
     struct weir_slice place;  /* of a list: where it goes on behind this job, as
                                  text out of 0-9 A-Z a-z + - . , : # _ */
     int64_t added_ms;         /* server time; 0: nobody knows */
-    struct weir_slice worker; /* who has it, where weir_reactor_show shows one
-                                 that is running; else empty: not known */
+    struct weir_slice worker; /* of a job that runs, in a delay topic: who has
+                                 it; else empty: not known */
     int64_t claimed_ms;       /* server time since when it does; or 0 */
-    int64_t lease_left_ms; /* and until its lease ends unless renewed; or 0 */
+    int64_t lease_left_ms;    /* until its lease ends; or 0; -1: in a list */
     struct weir_slice headers;  /* for weir_job_info_headers; empty: none */
     struct weir_slice attempts; /* for weir_job_info_attempts of <weir/past.h>;
                                    empty: none */
