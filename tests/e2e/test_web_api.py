@@ -2,6 +2,7 @@
 """The interface for programs of weir web: what it tells of topics and jobs,
 what it does to them, and what it refuses."""
 
+import concurrent.futures
 import json
 import os
 import re
@@ -10,7 +11,7 @@ import time
 import urllib.parse
 
 from e2e import eventually, expect, expect_in, expect_true, test
-from web import TOKEN, Web
+from web import TOKEN, Web, calls_of
 
 
 def act(web, path, code=200, **body):
@@ -567,3 +568,30 @@ def workers_are_told_by_topic_and_by_name(place):
            told("?topic=t19")[0]["topics"])
     expect([], told("?topic=t99"))
     wait_for(web, "t19", workers=1)
+
+
+@test
+def ten_pages_cost_what_one_does(place):
+    names = ["t%02d" % i for i in range(20)]
+    for name in names:
+        place.add(name, "1", "--delay", "1h")
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t19", scheduled=1)
+    server = place.redis()
+
+    def look(_):
+        """A page at its topics and one at a topic, for a while."""
+        for _ in range(20):
+            for path in ("/api/topics", "/api/topics/t07", "/api/workers"):
+                get(web, path)
+            time.sleep(0.2)
+
+    begin, before = time.monotonic(), calls_of(server)
+    with concurrent.futures.ThreadPoolExecutor(10) as pool:
+        list(pool.map(look, range(10)))
+    after, past_s = calls_of(server), time.monotonic() - begin
+    # a round and a question for workers each second at most
+    rounds = after["sscan"] - before["sscan"]
+    expect_true(0 < rounds <= past_s + 2, "%d in %f s" % (rounds, past_s))
+    expect_true(after["evalsha"] - before["evalsha"] <=
+                (len(names) + 2) * (past_s + 2), "%r %r" % (before, after))

@@ -2,11 +2,10 @@
 """/metrics of weir web: what Prometheus reads of a server's topics."""
 
 import concurrent.futures
-import re
 
 from e2e import (eventually, expect, expect_in, expect_true, kill,
                  stop_cleanly, test)
-from web import TOKEN, Web, samples
+from web import TOKEN, Web, calls_of, samples
 
 
 def scrape(web, path="/metrics"):
@@ -138,16 +137,7 @@ def many_scrapers_cost_what_one_does(place):
     with concurrent.futures.ThreadPoolExecutor(10) as pool:
         texts = list(pool.map(lambda _: web.get("/metrics").text, range(40)))
     expect(20, texts[0].count("weir_topic_up{"))
-    server = place.redis()
-    server.send("INFO commandstats")
-    calls = {}
-    for _ in range(400):
-        line = server.line()
-        match = re.match(r"cmdstat_(evalsha|sscan):calls=(\d+)", line)
-        if match:
-            calls[match.group(1)] = int(match.group(2))
-        if line == "":
-            break
+    calls = calls_of(place.redis())
     # each round asks for the names, the workers and each topic once, a scrape
     # for the workers; plus what made these
     rounds = calls["sscan"]

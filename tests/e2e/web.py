@@ -36,6 +36,19 @@ def samples(text):
             re.findall(r"^([^#\s]\S*) (\S+)$", text, re.M)}
 
 
+def calls_of(server):
+    """How often a server (place.redis()) was asked what."""
+    server.send("INFO commandstats")
+    calls = {}
+    while True:
+        line = server.line()
+        match = re.match(r"cmdstat_(\w+):calls=(\d+)", line)
+        if match:
+            calls[match.group(1)] = int(match.group(2))
+        if line == "":
+            return calls
+
+
 class Client:
     """What asks at a port of this machine."""
 
