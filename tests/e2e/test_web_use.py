@@ -1,8 +1,13 @@
 # SPDX-License-Identifier: MIT
 """The page of weir web as one uses it: what its address keeps, what dialogs
-say, keys and focus, what is read aloud, contrast, windows of several widths."""
+say, keys and focus, what is read aloud, contrast, windows of several widths.
+So are reports of weir-bench."""
 
-from e2e import eventually, expect, expect_in, expect_true, test
+import os
+import subprocess
+
+from browser import browse
+from e2e import BUILD, eventually, expect, expect_true, test
 from web_page import die, go, page
 
 
@@ -303,3 +308,28 @@ def nothing_stands_beside_a_window_and_nothing_jumps(place):
                 expect(True, browser.run(
                     "return document.documentElement.scrollWidth <= innerWidth"
                 ), "%s at %d px" % (path, width))
+
+
+@test
+def a_report_of_weir_bench_is_read_in_narrow_windows_and_on_paper(place):
+    report = place.path("report.html")
+    subprocess.run([os.path.join(BUILD, "weir-bench"), "floor", "--jobs", "200",
+                    "--report", report], check=True, stdout=subprocess.DEVNULL,
+                   stderr=subprocess.DEVNULL, env={
+                       **{name: value for name, value in place.env.items()
+                          if not name.startswith("WEIR_")},
+                       "TMPDIR": place.dir})
+    with browse(place, width=390) as browser:
+        browser.open("file://" + report)
+        browser.see("weir-bench floor", css="body")
+        for width, media in ((390, "screen"), (1280, "screen"),
+                             (1280, "print")):
+            browser.resize(width, 900)
+            for scheme in ("light", "dark"):
+                browser.cdp("Emulation.setEmulatedMedia", media=media,
+                            features=[{"name": "prefers-color-scheme",
+                                       "value": scheme}])
+                expect(True, browser.run("return document.documentElement"
+                                         ".scrollWidth <= innerWidth"))
+                expect([], browser.run(PALE), "%s %s" % (media, scheme))
+        expect([], browser.complaints())
