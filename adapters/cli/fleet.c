@@ -121,11 +121,11 @@ static void tie_to(pid_t parent)
         _exit(WEIR__EXIT_FAILED);
 }
 
-static void fail_start(struct state *state, struct slot *slot, const char *what,
-                       int error)
+static void fail_start(struct state *state, struct slot *slot, int error)
 {
     slot->start_ms = now_ms() + slot->backoff_ms;
-    weir__complain("%s: %s", what, strerror(error));
+    weir__complain("worker %u cannot be started: %s",
+                   (unsigned)(slot - state->slots) + 1, strerror(error));
     if (slot->was_ready)
         return;
     worsen(state, WEIR__EXIT_FAILED);
@@ -141,7 +141,7 @@ static bool start(struct state *state, struct slot *slot,
     pid_t pid;
 
     if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0) {
-        fail_start(state, slot, "pipe", errno);
+        fail_start(state, slot, errno);
         return false;
     }
     pid = fork();
@@ -156,10 +156,11 @@ static bool start(struct state *state, struct slot *slot,
         leave(state);
         return true;
     }
+    if (pid < 0)
+        fail_start(state, slot, errno);
     (void)close(ends[1]);
     if (pid < 0) {
         (void)close(ends[0]);
-        fail_start(state, slot, "fork", errno);
         return false;
     }
     slot->pid = pid;
