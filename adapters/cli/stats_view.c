@@ -196,11 +196,13 @@ static void put_count(struct weir__row *cells, const struct weir_stats *stats,
         weir__row_put(cells, "%" PRIu64 "%s", count, is_bound ? "+" : "");
 }
 
-/* Loud where jobs could run. */
+/* Loud where jobs could run: they are ready, or a worker died with them. */
 static void put_workers(struct weir__row *cells,
                         const struct weir__stats_row *row)
 {
-    const bool is_waiting = row->stats.ready > 0 && !row->stats.paused;
+    const bool is_waiting =
+        (row->stats.ready > 0 || row->stats.lease_ended_us >= 0) &&
+        !row->stats.paused;
 
     if (row->workers > 0)
         weir__row_put(cells, "%" PRId64, row->workers);

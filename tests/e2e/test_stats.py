@@ -326,6 +326,20 @@ def who_serves_a_topic_is_counted_and_nobody_stands_out(place):
 
 
 @test
+def jobs_of_a_worker_that_died_wait_for_another(place):
+    place.add("t", "1")
+    place.write("conf", 'topic "t" { handler = later lease = 1s options = { '
+                '"file=%s" } }\n' % place.path("out"))
+    worker = place.work(flags=("--config", place.path("conf")))
+    eventually(lambda: place.stats("t")["workers"] == 1 and
+               place.stats("t")["running"] == 1, "it runs")
+    expect(["1"], column(place.weir("stats"), "WORKERS"))
+    kill(worker)
+    eventually(lambda: column(place.weir("stats"), "WORKERS") == ["NONE"],
+               "nobody runs it any more")
+
+
+@test
 def a_topic_without_jobs_need_not_be_served(place):
     place.add("t", "1")
     place.drain(place.echo("t"))

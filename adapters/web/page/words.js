@@ -92,8 +92,8 @@ function servedBadge(row) {
   if (row.workers > 0)
     return h('a', {class: 'badge', href: topicLink(row.topic, 'workers')},
       `served by ${plural(row.workers, 'worker')}`);
-  const cls = row.paused ? '' : row.ready > 0 || row.running > 0 ? ' bad'
-    : row.scheduled > 0 ? ' warn' : '';
+  const cls = row.paused ? '' : row.ready > 0 || row.lease_ended_ms != null ? ' bad'
+    : row.scheduled > 0 || row.running > 0 ? ' warn' : '';
   return h('span', {class: 'badge' + cls}, cls && '▲ ', 'nobody serves it');
 }
 
