@@ -273,6 +273,11 @@ struct weir__lane_shared *weir__lane_share(const struct weir__reactor *reactor,
                                            const struct weir__options *options);
 void weir__lane_unshare(struct weir__lane_shared *shared); /* or NULL */
 void weir__lane_drop_options(struct weir__lane *lane);
+/* Its own options are others, or the stored ones: what holds for it then,
+ * whether or not dead jobs go round with it. */
+void weir__lane_merge(struct weir__lane *lane);
+/* Behind it, and where several lanes change behind all of them: judge where
+ * dead jobs go, and follow the options. */
 void weir__lane_apply(struct weir__lane *lane);
 /* Is one of that name stored, valid or not? */
 bool weir__lane_stores(const struct weir__lane *lane,

@@ -106,8 +106,12 @@ struct weir__plan;
 int weir__reactor_plan(struct weir__reactor *reactor,
                        const struct weir__lane_options *options,
                        struct weir__plan **ret_plan);
-void weir__plan_commit(struct weir__plan *plan); /* cannot fail */
-void weir__plan_drop(struct weir__plan *plan);   /* NULL is fine */
+/* Of several plans each is adopted before the first is committed: the options
+ * of all hold when it is judged whether dead jobs go round. Neither can fail.
+ */
+void weir__plan_adopt(struct weir__plan *plan);
+void weir__plan_commit(struct weir__plan *plan);
+void weir__plan_drop(struct weir__plan *plan); /* NULL is fine */
 
 /* Serve a topic no longer: claim nothing, give back what has not begun; its
  * handler ends when what runs has ended. Served again meanwhile it goes on. */

@@ -214,16 +214,27 @@ static void listen(struct weir__lane *lane)
     lane->store->ops->topic_listen(lane->topic, lane);
 }
 
+void weir__plan_adopt(struct weir__plan *plan)
+{
+    struct weir__lane *lane = plan->lane;
+
+    WEIR_ASSERT(plan->own != NULL);
+    weir__lane_unshare(lane->own);
+    lane->own = plan->own;
+    plan->own = NULL;
+    weir__lane_merge(lane);
+}
+
 void weir__plan_commit(struct weir__plan *plan)
 {
     struct weir__lane *lane = plan->lane;
     bool is_served = lane->handler != NULL && !lane->is_leaving;
 
     WEIR_ASSERT(plan->handler != NULL || is_served);
+    if (plan->own != NULL)
+        weir__plan_adopt(plan);
     if (lane->handler == NULL)
         end_solitude(lane->reactor);
-    weir__lane_unshare(lane->own);
-    lane->own = plan->own;
     if (plan->handler != NULL)
         replace(lane, plan->handler);
     lane->is_refused = false; /* it may be of another kind by now */

@@ -131,8 +131,8 @@ static void take(const struct weir__lane *lane,
 }
 
 /* Dead jobs do not go round, whatever is stored. */
-static void take_on_dead(const struct weir__lane *lane,
-                         struct weir__options *options)
+static void judge_on_dead(const struct weir__lane *lane,
+                          struct weir__options *options)
 {
     struct weir_error err;
 
@@ -185,16 +185,19 @@ static void tell_store(struct weir__lane *lane)
         WEIR_UNREACHABLE("an open topic could not be opened");
 }
 
-/* Its own options are others, or the stored ones. */
-void weir__lane_apply(struct weir__lane *lane)
+void weir__lane_merge(struct weir__lane *lane)
 {
-    if (!restore(lane)) {
+    if (!restore(lane))
         complain(lane);
-    } else if (lane->stored != NULL) {
+    else if (lane->stored != NULL)
         for (size_t i = 0; i < lane->stored->count; i++)
             take(lane, &lane->stored->settings[i], &lane->set->options);
-        take_on_dead(lane, &lane->set->options);
-    }
+}
+
+void weir__lane_apply(struct weir__lane *lane)
+{
+    if (lane->set != NULL && lane->options == &lane->set->options)
+        judge_on_dead(lane, &lane->set->options);
     weir__lane_renew_soon(lane);
     if (lane->pending.count > 0)
         weir__lane_arm_timeout(lane);
@@ -209,8 +212,10 @@ void weir__lane_settings(void *user, const struct weir__setting *settings,
 {
     struct weir__lane *lane = user;
 
-    if (keep(lane, settings, count))
-        weir__lane_apply(lane);
-    else
+    if (!keep(lane, settings, count)) {
         complain(lane);
+        return;
+    }
+    weir__lane_merge(lane);
+    weir__lane_apply(lane);
 }

@@ -130,13 +130,20 @@ static int prepare_all(struct weir_reactor *reactor, struct plans *plans,
     return rc;
 }
 
-static void commit(struct weir_reactor *reactor, const struct planned *planned)
+static void commit_all(struct weir_reactor *reactor, const struct plans *plans)
 {
-    if (planned->change->options == NULL)
-        weir__reactor_unserve(reactor->core,
-                              weir__slice_str(planned->change->topic));
-    else
-        weir__facade_commit(reactor, &planned->prepared);
+    for (size_t i = 0; i < plans->count; i++) {
+        const struct planned *planned = &plans->list[i];
+
+        if (planned->change->options == NULL)
+            weir__reactor_unserve(reactor->core,
+                                  weir__slice_str(planned->change->topic));
+        else
+            weir__plan_adopt(planned->prepared.plan);
+    }
+    for (size_t i = 0; i < plans->count; i++)
+        if (plans->list[i].change->options != NULL)
+            weir__facade_commit(reactor, &plans->list[i].prepared);
 }
 
 static int plans_init(struct plans *plans, const struct weir_change *changes,
@@ -176,13 +183,12 @@ int weir_reactor_change(struct weir_reactor *reactor,
         return weir__error_code(err, WEIR_ENOMEM);
     }
     rc = prepare_all(reactor, &plans, ret_at, err);
-    for (size_t i = 0; i < count; i++)
-        if (rc == WEIR_OK)
-            commit(reactor, &plans.list[i]);
-        else
-            weir__facade_cancel(reactor, &plans.list[i].prepared);
-    if (rc == WEIR_OK)
+    if (rc == WEIR_OK) {
+        commit_all(reactor, &plans);
         *ret_at = count;
+    }
+    for (size_t i = 0; rc < 0 && i < count; i++)
+        weir__facade_cancel(reactor, &plans.list[i].prepared);
     plans_fini(&plans);
     return rc;
 }

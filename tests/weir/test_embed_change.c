@@ -10,7 +10,7 @@
 
 struct handler {
     int runs, closes, ended;
-    bool pends;
+    bool pends, fails;
     struct weir_handle handle;
 };
 
@@ -26,7 +26,7 @@ static enum weir_verdict run(void *self, struct weir_job *job)
     handler->handle = weir_job_handle(job);
     if (handler->pends)
         return WEIR_PENDING;
-    return WEIR_DONE;
+    return handler->fails ? WEIR_FAIL : WEIR_DONE;
 }
 
 static int open_table(const struct weir_open *open, void **ret_self)
@@ -290,6 +290,42 @@ TEST(one_change_lets_no_dead_jobs_go_round)
     EXPECT_INT(WEIR_OK, change("a", &to_b, NULL)); /* nothing came of it */
     EXPECT_INT(WEIR_EINVAL, change("b", &to_a, NULL));
     EXPECT_INT(WEIR_EINVAL, weir_reactor_serve(weir, "b", &to_a, NULL));
+}
+
+static void count_ignored(enum weir_level level, const char *text, void *arg)
+{
+    (void)level;
+    *(int *)arg += strstr(text, "a: a stored option is ignored") != NULL;
+}
+
+static void on_set(int code, const char *text, void *arg)
+{
+    (void)text;
+    *(bool *)arg = true;
+    EXPECT_INT(WEIR_OK, code);
+}
+
+TEST(what_is_stored_is_judged_by_what_all_topics_have_after_a_change)
+{
+    static const char *const stored[] = {"on_dead=b", NULL};
+    struct weir_topic_options to_a = with_on_dead("on_dead=a");
+    struct weir_topic_options none = {0};
+    int ignored = 0;
+    bool is_set = false;
+
+    host_open(
+        &(struct weir_options){.log = count_ignored, .log_arg = &ignored});
+    first.fails = true;
+    to_a.self = &second;
+    serve("a", &first);
+    EXPECT_INT(WEIR_OK, weir_reactor_serve(weir, "b", &to_a, NULL));
+    EXPECT_INT(WEIR_OK,
+               weir_reactor_set(weir, "a", stored, on_set, &is_set, NULL));
+    AWAIT(is_set && ignored == 1);
+    EXPECT_INT(WEIR_OK, change_both(&none, &none, NULL));
+    add("a");
+    AWAIT(second.runs == 1);
+    EXPECT_INT(1, ignored);
 }
 
 /* Of a worker that left a topic nobody is woken, and nothing is handed over
