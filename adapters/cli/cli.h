@@ -187,6 +187,10 @@ void weir__log_format(enum weir__log_format format);
 /* Name the worker in each log line from now on; `name` is kept. */
 void weir__log_worker(const char *name);
 
+/* Have mistakes and notes look as log lines do, in text as well: they have a
+ * time and a level then. */
+void weir__log_sentences(bool are_lines);
+
 /* One log line to stderr, with its parts as JSON; a weir_log_line_fn. The level
  * is coloured on a terminal. Where stderr is systemd's journal, which has the
  * time by itself, the level is the prefix <3> to <7> of sd-daemon(3). */

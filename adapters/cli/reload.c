@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/cli/reload.h"
 
+#include "adapters/cli/beaten.h"
 #include "adapters/cli/counters.h"
-#include "core/buf.h"
+#include "adapters/cli/difference.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -16,12 +17,6 @@ static const double SLOW_S = 3.0; /* then it is said what is waited for */
 static const struct weir__log *log_of(const struct weir__reload *reload)
 {
     return reload->serving.log;
-}
-
-static bool is_same_text(const char *one, const char *other)
-{
-    return one == NULL || other == NULL ? one == other
-                                        : strcmp(one, other) == 0;
 }
 
 /* --- code that was loaded ------------------------------------------------- */
@@ -109,8 +104,9 @@ static bool is_same(const struct weir__config_option *option,
     if (weir__option_is_number(&option->row))
         return ((const struct weir__config_number *)first)->value ==
                ((const struct weir__config_number *)second)->value;
-    return is_same_text(((const struct weir__config_text *)first)->value,
-                        ((const struct weir__config_text *)second)->value);
+    return weir__is_same_text(
+        ((const struct weir__config_text *)first)->value,
+        ((const struct weir__config_text *)second)->value);
 }
 
 /* What the program was started with stays. */
@@ -163,73 +159,7 @@ static enum weir__exit read_file(struct weir__reload *reload)
     return rc;
 }
 
-/* --- what is different ---------------------------------------------------- */
-
-static bool has_same_handler(const struct weir__service *one,
-                             const struct weir__service *other)
-{
-    if (!is_same_text(one->file, other->file) ||
-        one->option_count != other->option_count)
-        return false;
-    for (size_t i = 0; i < one->option_count; i++)
-        if (strcmp(one->options[i], other->options[i]) != 0)
-            return false;
-    return true;
-}
-
-/* What the file says of an option, without its name; NULL: nothing. */
-static const char *said_of(const struct weir__service *service, size_t option)
-{
-    const char *said =
-        service->section == NULL ? NULL : service->section->said[option].value;
-
-    return said == NULL ? NULL : strchr(said, '=') + 1;
-}
-
-static void put(struct weir__buf *text, const char *word)
-{
-    weir__buf_append(text, word, strlen(word));
-}
-
-/* Nothing where both are the same; NULL: the default. */
-static void put_pair(struct weir__buf *text, const char *name,
-                     const char *before, const char *after)
-{
-    if (is_same_text(before, after))
-        return;
-    put(text, text->len > 0 ? ", " : "");
-    put(text, name);
-    put(text, " ");
-    put(text, before == NULL ? "default" : before);
-    put(text, " to ");
-    put(text, after == NULL ? "default" : after);
-}
-
-/* "concurrency 4 to 8, handler F.so to G.so"; nothing: served alike. */
-static void put_difference(struct weir__buf *text,
-                           const struct weir__service *was,
-                           const struct weir__service *now)
-{
-    for (size_t i = 0; i < WEIR__TOPIC_OPTIONS; i++)
-        put_pair(text, weir__topic_options[i].name, said_of(was, i),
-                 said_of(now, i));
-    put_pair(text, "handler", was->file, now->file);
-    if (is_same_text(was->file, now->file) && !has_same_handler(was, now))
-        put(text, text->len > 0 ? ", the handler's options"
-                                : "the handler's options");
-}
-
-static bool is_different(const struct weir__service *was,
-                         const struct weir__service *now)
-{
-    struct weir__buf text = {0};
-    bool is_so;
-
-    put_difference(&text, was, now);
-    is_so = text.len > 0 || text.failed;
-    weir__buf_fini(&text);
-    return is_so;
-}
+/* --- what is told --------------------------------------------------------- */
 
 static void log_change(const struct weir__reload *reload,
                        const struct weir__service *was,
@@ -237,7 +167,7 @@ static void log_change(const struct weir__reload *reload,
 {
     struct weir__buf text = {0};
 
-    put_difference(&text, was, now);
+    weir__difference_put(&text, was, now);
     weir__log(log_of(reload), WEIR_LEVEL_INFO, "reload: changed %s (%.*s)",
               now->topic, (int)text.len, (const char *)text.ptr);
     weir__buf_fini(&text);
@@ -283,10 +213,10 @@ static void collect(const struct weir__reload *reload, struct changes *changes)
             weir__services_find(was, now->topic);
         struct weir_topic_options *options = &changes->options[changes->count];
 
-        if (before != NULL && !is_different(before, now))
+        if (before != NULL && weir__is_served_alike(before, now))
             continue;
         *options = weir__serving_options(&reload->serving, now);
-        if (before != NULL && has_same_handler(before, now)) {
+        if (before != NULL && weir__is_same_handler(before, now)) {
             options->plugin = NULL;
             options->plugin_options = NULL;
             options->plugin_option_count = 0;
@@ -295,6 +225,20 @@ static void collect(const struct weir__reload *reload, struct changes *changes)
         changes->list[changes->count].topic = now->topic;
         changes->list[changes->count++].options = options;
     }
+}
+
+static void log_drain(const struct weir__reload *reload)
+{
+    const struct weir__config *was = reload->services->config;
+    const struct weir__config *next = reload->next.config;
+    char before[24], after[24];
+
+    if (was->drain.value == next->drain.value)
+        return;
+    (void)weir__duration_format(was->drain.value, before);
+    (void)weir__duration_format(next->drain.value, after);
+    weir__log(log_of(reload), WEIR_LEVEL_INFO,
+              "reload: changed worker (drain %s to %s)", before, after);
 }
 
 static bool is_credential(const char *path)
@@ -307,6 +251,7 @@ static bool is_credential(const char *path)
 static void log_all(const struct weir__reload *reload,
                     const struct changes *changes)
 {
+    log_drain(reload);
     for (size_t i = 0; i < changes->count; i++) {
         const char *topic = changes->list[i].topic;
         const struct weir__service *was =
@@ -360,6 +305,16 @@ static void take_over(struct weir__reload *reload)
     reload->next = (struct weir__services){0};
 }
 
+/* Of what has changed: the rest was told. */
+static void look_at_stored(const struct weir__reload *reload,
+                           const struct changes *changes)
+{
+    for (size_t i = 0; i < changes->count; i++)
+        if (changes->of[i] != NULL)
+            weir__beaten_look(&reload->serving, reload->services,
+                              changes->of[i]);
+}
+
 static bool apply(struct weir__reload *reload)
 {
     struct changes changes = {0};
@@ -380,6 +335,7 @@ static bool apply(struct weir__reload *reload)
     if (rc == WEIR_OK) {
         log_all(reload, &changes);
         take_over(reload);
+        look_at_stored(reload, &changes);
     }
     changes_fini(&changes);
     return rc == WEIR_OK;
@@ -389,6 +345,7 @@ static bool apply(struct weir__reload *reload)
 
 static void finish(struct weir__reload *reload, bool is_changed)
 {
+    weir__log_sentences(false);
     if (is_changed)
         reload->taken(reload->arg);
     else
@@ -488,6 +445,7 @@ static void begin(struct weir__reload *reload)
 {
     size_t count;
 
+    weir__log_sentences(true); /* what is wrong is told beside jobs */
     if (read_file(reload) != WEIR__EXIT_NONE) {
         finish(reload, false);
         return;
@@ -567,6 +525,9 @@ void weir__reload_ready(struct weir__reload *reload, bool is_cluster)
     reload->is_cluster = is_cluster;
     reload->first = *reload->services;
     look_at_files(reload, reload->services);
+    for (size_t i = 0; i < reload->services->count; i++)
+        weir__beaten_look(&reload->serving, reload->services,
+                          &reload->services->list[i]);
     weir_reactor_on_ended(reload->serving.reactor, on_ended, reload);
     reload->is_ready = true;
     if (reload->is_wanted)
@@ -576,6 +537,7 @@ void weir__reload_ready(struct weir__reload *reload, bool is_cluster)
 void weir__reload_stop(struct weir__reload *reload)
 {
     reload->is_over = true;
+    weir__log_sentences(false);
     if (reload->is_asking)
         ev_timer_stop(reload->loop, &reload->slow);
 }

@@ -28,6 +28,7 @@ static const struct {
 };
 
 static enum weir__log_format line_format;
+static bool sentences_are_lines;
 
 static const char *line_worker; /* NULL: the lines do not name one */
 
@@ -39,6 +40,11 @@ void weir__log_worker(const char *name)
 void weir__log_format(enum weir__log_format format)
 {
     line_format = format;
+}
+
+void weir__log_sentences(bool are_lines)
+{
+    sentences_are_lines = are_lines;
 }
 
 /* --- a line --------------------------------------------------------------- */
@@ -155,7 +161,7 @@ static void begin(struct line *line, enum weir_level level, bool is_sentence)
         put(line, "\",\"level\":\"");
         put(line, levels[level].name);
         put(line, "\",\"text\":\"");
-    } else if (is_sentence) {
+    } else if (is_sentence && !sentences_are_lines) {
         put(line, "weir: ");
     } else if (!is_told) {
         put_now(line);

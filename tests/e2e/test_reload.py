@@ -180,6 +180,34 @@ def what_is_stored_beats_what_the_file_comes_to_say(place):
 
 
 @test
+def what_is_stored_and_beats_the_file_is_told_once(place):
+    place.ok("topic", "set", "t", "concurrency=4", "lease=60s", "max_dead=5")
+    more = "concurrency = 8 lease = 1m\nmax_dead = 7 weight = %d"
+    worker = Worker(place, echo("t", more=more % 1), "--max-dead", "9")
+    told = "t: concurrency is 4 by what is stored, not 8 as in "
+    worker.says(told + place.path("weir.conf") + ":1")
+    worker.hang_up()
+    worker.says("has the same topics")
+    worker.hang_up("\n" + echo("t", more=more % 2) +
+                   echo("u", more="concurrency = 3"))
+    worker.says(told + place.path("weir.conf") + ":2")
+    worker.stop()
+    expect(2, worker.said().count("by what is stored"), worker.said())
+
+
+@test
+def a_drain_that_changes_is_told(place):
+    worker = Worker(place, "worker { drain = 300ms }\n" + echo("t"))
+    worker.serves("t")
+    worker.hang_up(echo("t"))
+    worker.says("reload: changed worker (drain 300ms to 30s)")
+    worker.hang_up()
+    worker.says("has the same topics")
+    worker.stop()
+    expect(1, worker.said().count("drain 300ms"), worker.said())
+
+
+@test
 def flags_beat_the_file_each_time(place):
     worker = Worker(place, echo("t", "one"), "--handle",
                     "t=echo?file=" + place.path("flag"))
@@ -404,6 +432,21 @@ def a_mistake_changes_nothing(place):
     expect_true("reload: added" not in worker.said(), worker.said())
     worker.hang_up(echo("u"))
     worker.says("reload: added u")
+    worker.stop()
+
+
+@test
+def a_mistake_is_a_line_as_others_are(place):
+    worker = Worker(place, echo("t"))
+    worker.serves("t")
+    time_and_level = re.compile(r"\d{4}-\d\d-\d\dT[0-9:.]+Z error ")
+    for text, words in (("nonsense", "weir.conf:1: "),
+                        (echo("t", more="kind = bounded"), "t: kind: ")):
+        write(place, text)
+        worker.hang_up()
+        line = worker.says(words)
+        expect_true(time_and_level.match(line), line)
+        worker.says("reload: nothing was changed")
     worker.stop()
 
 
