@@ -5,10 +5,10 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-/* Requests about entries: first where these are, then counts, a page of them,
- * or calls of a script that deletes some until there are no more. */
+/* Requests about entries: first where these are, then counts, or calls of a
+ * script that deletes some until there are no more. */
 
-enum { LIST_HEAD = 1, LIST_FIELDS = 4, PLACE = 3 };
+enum { PLACE = 3 };
 
 /* --- where the entries are ---------------------------------------------- */
 
@@ -133,13 +133,9 @@ struct call {
     struct weir__request request; /* first */
     struct weir__external_topic *topic;
     struct weir__external_place place;
-    void (*send)(struct call *call); /* once the place is known */
-    weir_show_fn shown;              /* of a list; else NULL */
-    enum weir_job_state state;
-    size_t limit;
-    const struct weir__script *script; /* of what counts */
-    enum weir__purge what;             /* of purge */
-    bool forgets;                      /* of requeue */
+    const struct weir__script *script;
+    enum weir__purge what; /* of purge */
+    bool forgets;          /* of requeue */
     size_t id_len;
     char id[WEIR_MAX_ID];
     uint64_t count;
@@ -149,120 +145,9 @@ struct call {
 
 static void finish(struct call *call, int code)
 {
-    if (call->shown != NULL)
-        call->shown(code, NULL, call->arg);
-    else if (call->counted != NULL)
+    if (call->counted != NULL)
         call->counted(code, call->count, call->arg);
     weir__mem_free(call);
-}
-
-static void on_found(struct weir__request *request, int code,
-                     const struct redisReply *reply)
-{
-    struct call *call = (struct call *)request; /* its first member */
-
-    code = weir__external_found(call->topic, code, reply, &call->place);
-    if (code == WEIR_OK)
-        call->send(call);
-    else
-        finish(call, code);
-}
-
-static int begin(struct weir__store_topic *base, const struct call *what)
-{
-    struct call *call = weir__mem_new(sizeof(*call));
-
-    if (call == NULL)
-        return WEIR_ENOMEM;
-    *call = *what;
-    call->request.done = on_found;
-    call->topic = weir__external_topic_of(base);
-    weir__external_find(call->topic, &call->request);
-    return WEIR_OK;
-}
-
-/* --- a page of entries -------------------------------------------------- */
-
-static void show(const struct call *call, const struct redisReply *reply,
-                 size_t at)
-{
-    struct weir_job_info info = {.state = call->state};
-    struct weir__external_entry entry = {0};
-    struct weir__record record = {0};
-    struct weir__buf bytes = {0};
-    struct weir_slice past;
-
-    if (!weir__reply_str(reply, at, &info.id) ||
-        !weir__reply_int(reply, at + 1, &info.due_ms) ||
-        !weir__reply_str(reply, at + 2, &past))
-        return;
-    if (!weir__id_is_sound(info.id))
-        info.id = weir__slice_str("unreadable");
-    weir__external_read_past(past, &record, NULL);
-    (void)weir__external_read_body(&bytes, reply->element[at + 3],
-                                   &entry); /* its text, if it is no value */
-    info.counters = record.counters;
-    info.added_ms = weir__external_added_ms(call->topic, info.id);
-    info.reason = record.reason;
-    info.error = record.error;
-    if (!bytes.failed) {
-        info.body = weir__slice_of(bytes.ptr + entry.body_at, entry.body_len);
-        call->shown(WEIR_OK, &info, call->arg);
-    }
-    weir__buf_fini(&bytes);
-}
-
-static void on_listed(struct weir__request *request, int code,
-                      const struct redisReply *reply)
-{
-    struct call *call = (struct call *)request; /* its first member */
-    struct weir_slice kind;
-
-    weir__topic_log_error(&call->topic->base, "list", code, reply);
-    if (code == WEIR_OK && !weir__reply_str(reply, 0, &kind))
-        code = WEIR_ESERVER;
-    for (size_t at = LIST_HEAD;
-         code == WEIR_OK && at + LIST_FIELDS <= reply->elements;
-         at += LIST_FIELDS)
-        show(call, reply, at);
-    finish(call, code);
-}
-
-static void send_list(struct call *call)
-{
-    struct weir__place *at = call->topic->base.place;
-    struct weir__buf bytes = {0};
-
-    call->request.done = on_listed;
-    weir__resp_eval(&bytes, &weir__script_external_list, 7, 4);
-    weir__prefix_keys(&bytes, &call->topic->base.prefix,
-                      "meta wait run held past dead");
-    weir__resp_str(&bytes, call->place.key);
-    weir__resp_str(&bytes, call->place.group);
-    weir__resp_str(&bytes, weir_job_state_name(call->state));
-    weir__resp_int(&bytes, (int64_t)call->limit);
-    weir__resp_str(&bytes, weir__external_end(call->place.is_right));
-    weir__place_send(at, &bytes, &weir__script_external_list,
-                     WEIR__SEND_AGAIN | weir__send_bodies(call->limit),
-                     &call->request);
-    weir__place_flush(at);
-}
-
-int weir__external_list(struct weir__store_topic *topic,
-                        const struct weir__list *what, weir_show_fn fn,
-                        void *arg)
-{
-    const struct call call = {
-        .send = send_list,
-        .shown = fn,
-        .state = what->state,
-        .limit = what->limit < WEIR__EXTERNAL_LIST_MAX
-                     ? what->limit
-                     : WEIR__EXTERNAL_LIST_MAX,
-        .arg = arg,
-    };
-
-    return begin(topic, &call);
 }
 
 /* --- counting and deleting ---------------------------------------------- */
@@ -314,11 +199,35 @@ static void on_step(struct weir__request *request, int code,
         finish(call, code);
 }
 
+static void on_found(struct weir__request *request, int code,
+                     const struct redisReply *reply)
+{
+    struct call *call = (struct call *)request; /* its first member */
+
+    code = weir__external_found(call->topic, code, reply, &call->place);
+    if (code == WEIR_OK)
+        send_step(call);
+    else
+        finish(call, code);
+}
+
+static int begin(struct weir__store_topic *base, const struct call *what)
+{
+    struct call *call = weir__mem_new(sizeof(*call));
+
+    if (call == NULL)
+        return WEIR_ENOMEM;
+    *call = *what;
+    call->request.done = on_found;
+    call->topic = weir__external_topic_of(base);
+    weir__external_find(call->topic, &call->request);
+    return WEIR_OK;
+}
+
 int weir__external_purge(struct weir__store_topic *topic, enum weir__purge what,
                          weir_count_fn fn, void *arg)
 {
-    const struct call call = {.send = send_step,
-                              .script = &weir__script_external_purge,
+    const struct call call = {.script = &weir__script_external_purge,
                               .what = what,
                               .counted = fn,
                               .arg = arg};
@@ -329,8 +238,7 @@ int weir__external_purge(struct weir__store_topic *topic, enum weir__purge what,
 static int begin_dead(struct weir__store_topic *topic, struct weir_slice id,
                       bool forgets, weir_count_fn fn, void *arg)
 {
-    struct call call = {.send = send_step,
-                        .script = &weir__script_external_requeue,
+    struct call call = {.script = &weir__script_external_requeue,
                         .forgets = forgets,
                         .id_len = id.len,
                         .counted = fn,

@@ -18,9 +18,8 @@
 struct weir__external;
 
 enum {
-    WEIR__EXTERNAL_CALL = 1024,   /* most entries of one script call */
-    WEIR__EXTERNAL_ID_MAX = 48,   /* of an entry of a stream, and more */
-    WEIR__EXTERNAL_LIST_MAX = 500 /* most entries that are shown */
+    WEIR__EXTERNAL_CALL = 1024, /* most entries of one script call */
+    WEIR__EXTERNAL_ID_MAX = 48  /* of an entry of a stream, and more */
 };
 
 /* What is known of a taken entry besides its run. Places are positions in the
@@ -191,14 +190,17 @@ int weir__external_found(const struct weir__external_topic *topic, int code,
 
 int weir__external_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                          void *arg);
-int weir__external_list(struct weir__store_topic *topic,
-                        const struct weir__list *what, weir_show_fn fn,
-                        void *arg);
 int weir__external_purge(struct weir__store_topic *topic, enum weir__purge what,
                          weir_count_fn fn, void *arg);
 int weir__external_requeue(struct weir__store_topic *topic,
                            struct weir_slice id, weir_count_fn fn, void *arg);
 int weir__external_forget(struct weir__store_topic *topic, struct weir_slice id,
                           weir_count_fn fn, void *arg);
+
+/* --- external/list.c ------------------------------------------------------ */
+
+int weir__external_list(struct weir__store_topic *topic,
+                        const struct weir__list *what, weir_show_fn fn,
+                        void *arg);
 
 #endif

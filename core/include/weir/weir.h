@@ -528,8 +528,8 @@ struct weir_list {
 };
 
 /* weir_reactor_list from a place on; nothing is kept between two calls. Of
- * kinds other than `delay` jobs in front of it are read and left out, and only
- * `bounded` shows more than the first. WEIR_EINVAL also: `after` is none. */
+ * `bounded`, `sync` and `concurrent` topics jobs in front of it are read and
+ * left out. WEIR_EINVAL also: `after` is none. */
 WEIR_API WEIR_MUST_CHECK int
 weir_reactor_list_from(struct weir_reactor *reactor, const char *topic,
                        const struct weir_list *list, weir_show_fn fn,
