@@ -60,7 +60,8 @@ CXX_FLAGS = ("-std=c++11 -Wall -Wextra -Wpedantic -Werror "
 def everything_is_where_it_belongs(place):
     prefix = install(place)
     for name in ("bin/weir", "bin/weir-bench", "include/weir/base.h",
-                 "include/weir/change.h", "include/weir/job.h",
+                 "include/weir/body.h", "include/weir/change.h",
+                 "include/weir/job.h",
                  "include/weir/loop.h", "include/weir/past.h",
                  "include/weir/plugin.h", "include/weir/plugin.hpp",
                  "include/weir/weir.hpp",
@@ -81,8 +82,8 @@ def everything_is_where_it_belongs(place):
                  "share/man/man7/weir-guarantees.7",
                  "share/doc/weir/guarantees.md", "share/doc/weir/kinds.md"):
         expect_true(os.path.isfile(os.path.join(prefix, name)), name)
-    expect(["base.h", "change.h", "job.h", "loop.h", "past.h", "plugin.h",
-            "plugin.hpp", "test.h", "thread.h", "weir.h", "weir.hpp",
+    expect(["base.h", "body.h", "change.h", "job.h", "loop.h", "past.h",
+            "plugin.h", "plugin.hpp", "test.h", "thread.h", "weir.h", "weir.hpp",
             "worker.h"],
            sorted(os.listdir(prefix + "/include/weir")))
 

@@ -27,11 +27,13 @@ CORE_EXCEPTIONS = {
     "sys/sdt.h": {"core/probe.h"},
 }
 
-PUBLIC_LIBRARY = {"stdbool.h", "stddef.h", "stdint.h"}
+PUBLIC_LIBRARY = {"stdbool.h", "stddef.h", "stdint.h", "string.h"}
 
 # The public headers that a plugin includes, and what these may include.
-HANDLER_HEADERS = ("/base.h", "/job.h", "/loop.h", "/plugin.h")
-HANDLER_SEES = {"weir/base.h", "weir/job.h", "weir/loop.h", "weir/plugin.h"}
+HANDLER_HEADERS = ("/base.h", "/body.h", "/job.h", "/loop.h",
+                   "/plugin.h")
+HANDLER_SEES = {"weir/base.h", "weir/body.h", "weir/job.h", "weir/loop.h",
+                "weir/plugin.h"}
 
 # Third-party headers, and the adapters that may include them.
 THIRD_PARTY = {
