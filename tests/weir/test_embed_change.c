@@ -310,22 +310,24 @@ TEST(what_is_stored_is_judged_by_what_all_topics_have_after_a_change)
     static const char *const stored[] = {"on_dead=b", NULL};
     struct weir_topic_options to_a = with_on_dead("on_dead=a");
     struct weir_topic_options none = {0};
-    int ignored = 0;
-    bool is_set = false;
+    struct {
+        int ignored;
+        bool is_set;
+    } told = {0};
 
     host_open(
-        &(struct weir_options){.log = count_ignored, .log_arg = &ignored});
+        &(struct weir_options){.log = count_ignored, .log_arg = &told.ignored});
     first.fails = true;
     to_a.self = &second;
     serve("a", &first);
     EXPECT_INT(WEIR_OK, weir_reactor_serve(weir, "b", &to_a, NULL));
     EXPECT_INT(WEIR_OK,
-               weir_reactor_set(weir, "a", stored, on_set, &is_set, NULL));
-    AWAIT(is_set && ignored == 1);
+               weir_reactor_set(weir, "a", stored, on_set, &told.is_set, NULL));
+    AWAIT(told.is_set && told.ignored == 1);
     EXPECT_INT(WEIR_OK, change_both(&none, &none, NULL));
     add("a");
     AWAIT(second.runs == 1);
-    EXPECT_INT(1, ignored);
+    EXPECT_INT(1, told.ignored);
 }
 
 /* Of a worker that left a topic nobody is woken, and nothing is handed over
