@@ -263,6 +263,31 @@ class Redis:
         self.socket.close()
 
 
+class Heard:
+    """A process that runs, and what it says on its stderr."""
+
+    def __init__(self, process):
+        self.process = process
+        self.lines, self.seen = [], 0
+        self.reader = threading.Thread(target=self.read)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stderr:
+            self.lines.append(line)
+
+    def says(self, words):
+        """The next line with these words."""
+        def is_said():
+            while self.seen < len(self.lines):
+                self.seen += 1
+                if words in self.lines[self.seen - 1]:
+                    return True
+            return False
+        eventually(is_said, "it says %r, not only %r" % (words, self.lines))
+        return self.lines[self.seen - 1]
+
+
 def await_line(process, words):
     """The next line with these words on its stderr. Where none comes it is
     killed: who waits for ever is ended with no chance to kill it."""

@@ -6,9 +6,8 @@ import os
 import re
 import signal
 import socket
-import threading
 
-from e2e import (PATIENCE, await_line, end_cleanly, eventually, expect,
+from e2e import (PATIENCE, Heard, await_line, end_cleanly, eventually, expect,
                  expect_in, expect_true, is_alive, run_together, signal_again,
                  test)
 from terminal import Terminal
@@ -17,30 +16,12 @@ from test_service import Manager
 run_together(3)
 
 
-class Fleet:
+class Fleet(Heard):
     """weir run --workers N, and what it says."""
 
     def __init__(self, place, count, *args):
         self.place, self.count = place, count
-        self.process = place.start("run", "--workers", str(count), *args)
-        self.lines, self.seen = [], 0
-        self.reader = threading.Thread(target=self.read)
-        self.reader.start()
-
-    def read(self):
-        for line in self.process.stderr:
-            self.lines.append(line)
-
-    def says(self, words):
-        """The next line with these words."""
-        def is_said():
-            while self.seen < len(self.lines):
-                self.seen += 1
-                if words in self.lines[self.seen - 1]:
-                    return True
-            return False
-        eventually(is_said, "it says %r, not only %r" % (words, self.lines))
-        return self.lines[self.seen - 1]
+        super().__init__(place.start("run", "--workers", str(count), *args))
 
     def serves(self):
         self.says("all %d workers serve" % self.count)

@@ -11,9 +11,9 @@ import subprocess
 import threading
 import time
 
-from e2e import (BUILD, PATIENCE, TEST_PLUGINS, WEIR, await_line, end_cleanly,
-                 eventually, expect, expect_in, expect_true, signal_again,
-                 stop_cleanly, terminate, test)
+from e2e import (BUILD, PATIENCE, TEST_PLUGINS, WEIR, Heard, await_line,
+                 end_cleanly, eventually, expect, expect_in, expect_true,
+                 signal_again, stop_cleanly, terminate, test)
 from terminal import Terminal
 
 
@@ -29,31 +29,13 @@ def echo(topic, name="out", more=""):
             % (topic, name, more))
 
 
-class Worker:
+class Worker(Heard):
     """weir run with a file, and what it says."""
 
     def __init__(self, place, text, *flags):
         self.place = place
         config = write(place, text)
-        self.process = place.start("run", "--config", config, *flags)
-        self.lines, self.seen = [], 0
-        self.reader = threading.Thread(target=self.read)
-        self.reader.start()
-
-    def read(self):
-        for line in self.process.stderr:
-            self.lines.append(line)
-
-    def says(self, words):
-        """The next line with these words."""
-        def is_said():
-            while self.seen < len(self.lines):
-                self.seen += 1
-                if words in self.lines[self.seen - 1]:
-                    return True
-            return False
-        eventually(is_said, "it says %r, not only %r" % (words, self.lines))
-        return self.lines[self.seen - 1]
+        super().__init__(place.start("run", "--config", config, *flags))
 
     def serves(self, topic):
         self.says("serving %s with" % topic)
