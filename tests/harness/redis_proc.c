@@ -202,6 +202,11 @@ static _Noreturn void become_server(const struct redis_proc *proc)
 
     for (size_t i = 0; fixed[i] != NULL; i++)
         add_arg(args, &count, fixed[i]);
+    if (proc->options.appendonly) {
+        /* everysec answers before it writes while the disk is busy */
+        add_arg(args, &count, "--appendfsync");
+        add_arg(args, &count, "no");
+    }
     if (proc->options.password != NULL) {
         add_arg(args, &count, "--requirepass");
         add_arg(args, &count, proc->options.password);

@@ -22,7 +22,7 @@ struct weir__redis_url;
 struct redis_options {
     const char *const *args; /* more arguments, ended by NULL; kept */
     const char *password;    /* requirepass; kept */
-    bool appendonly;         /* append-only file: data survives a restart */
+    bool appendonly;         /* what was answered survives a kill */
     bool tcp;                /* also on a free port of 127.0.0.1 */
     bool tls;                /* and on another with TLS; redis_dir has ca.pem */
 };

@@ -321,7 +321,7 @@ class batch
  *     static constexpr weir_option options[] = {weir::option(...), ...};
  *     explicit Handler(const weir::opening &with);
  *
- * An exception that leaves a batch has all of its jobs retried. */
+ * What is thrown out of a batch holds for all of its jobs. */
 
 namespace detail
 {

@@ -24,7 +24,8 @@ AWAY_S = float(os.environ.get("WEIR_CHAOS_AWAY_SECONDS", "1"))
 def use(place):
     """Three primaries, each with a replica. What is stopped here begins again
     with what it had."""
-    return share(place, replicas=1, args=("--appendonly", "yes"))
+    return share(place, replicas=1, args=("--appendonly", "yes",
+                                          "--appendfsync", "no"))
 
 
 def served(place, cluster, **args):

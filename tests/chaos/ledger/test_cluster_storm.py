@@ -19,7 +19,8 @@ SECONDS = int(os.environ.get("WEIR_CHAOS_SECONDS", "600"))
 class Storm:
     def __init__(self, place):
         self.cluster = Cluster(place, replicas=1,
-                               args=("--appendonly", "yes"))
+                               args=("--appendonly", "yes",
+                                     "--appendfsync", "no"))
         self.random = random.Random(SEED)
         self.traffic = Traffic(place, self.cluster, self.cluster.nodes[0],
                                workers=3)  # the first one is never killed

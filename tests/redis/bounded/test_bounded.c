@@ -542,8 +542,7 @@ TEST(an_add_that_comes_again_changes_nothing)
 
 TEST(a_server_that_dies_loses_nothing_and_no_add_counts_twice)
 {
-    static const char *const args[] = {"--appendfsync", "always", NULL};
-    const struct redis_options durable = {.args = args, .appendonly = true};
+    const struct redis_options durable = {.appendonly = true};
     (void)world_open(&durable);
     struct host *host;
 

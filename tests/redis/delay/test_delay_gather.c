@@ -144,8 +144,7 @@ TEST(adds_that_gather_are_told_when_the_server_is_gone)
 
 TEST(adds_that_gather_outlive_a_restart)
 {
-    static const char *const args[] = {"--appendfsync", "always", NULL};
-    static const struct redis_options aof = {.args = args, .appendonly = true};
+    static const struct redis_options aof = {.appendonly = true};
     (void)world_open(&aof);
     struct host *host = open_one();
 
@@ -284,8 +283,7 @@ TEST(large_bodies_are_told_when_the_server_is_gone)
 
 TEST(large_bodies_outlive_a_restart)
 {
-    static const char *const args[] = {"--appendfsync", "always", NULL};
-    static const struct redis_options aof = {.args = args, .appendonly = true};
+    static const struct redis_options aof = {.appendonly = true};
     (void)world_open(&aof);
     struct host *host = open_one();
     int count = fill(host, 1);

@@ -108,8 +108,7 @@ TEST(verdicts_stay_ahead_of_a_claim_while_the_server_hangs)
 
 TEST(verdicts_stay_ahead_of_a_claim_while_the_server_is_away)
 {
-    static const char *const args[] = {"--appendfsync", "always", NULL};
-    const struct redis_options aof = {.args = args, .appendonly = true};
+    const struct redis_options aof = {.appendonly = true};
     (void)world_open(&aof);
     struct host *host = host_open("w1");
 
