@@ -154,6 +154,7 @@ static void begin(struct line *line, enum weir_level level, bool is_sentence)
     const char priority[] = {'<', levels[level].priority, '>', '\0'};
     const bool is_told = is_journal();
 
+    is_sentence = is_sentence && !sentences_are_lines;
     put(line, is_told ? priority : "");
     if (line_format == WEIR__LOG_JSON) {
         put(line, "{\"time\":\"");
@@ -161,7 +162,7 @@ static void begin(struct line *line, enum weir_level level, bool is_sentence)
         put(line, "\",\"level\":\"");
         put(line, levels[level].name);
         put(line, "\",\"text\":\"");
-    } else if (is_sentence && !sentences_are_lines) {
+    } else if (is_sentence) {
         put(line, "weir: ");
     } else if (!is_told) {
         put_now(line);

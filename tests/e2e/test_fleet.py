@@ -197,7 +197,8 @@ def a_reload_is_of_all_and_its_mistake_is_said_once(place):
     for _ in range(3):
         fleet.says("reload: added u")
     expect(1, fleet.how_often("nothing was changed"))
-    expect(1, fleet.how_often("nowhere"))
+    mistake, = (line for line in fleet.lines if "nowhere" in line)
+    expect_in(" worker w-1: ", mistake)
     fleet.stop()
 
 
