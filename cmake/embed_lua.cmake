@@ -10,12 +10,13 @@
 # The code of a file with its lib files in place.
 function(script_text path ret_text)
     file(READ ${path} text)
-    string(REGEX MATCHALL "--#include [a-z_]+\n" includes "${text}")
-    foreach(include IN LISTS includes)
+    string(REGEX MATCH "--#include [a-z_]+\n" include "${text}")
+    while(include) # of a lib file, too
         string(REGEX REPLACE "--#include ([a-z_]+)\n" "\\1" lib "${include}")
         file(READ ${FROM}/lib/${lib}.lua body)
         string(REPLACE "${include}" "${body}" text "${text}")
-    endforeach()
+        string(REGEX MATCH "--#include [a-z_]+\n" include "${text}")
+    endwhile()
     string(REGEX MATCH "--#include[^\n]*" unknown "${text}")
     if(unknown)
         message(FATAL_ERROR "${path}: ${unknown}: not the name of a lib file")

@@ -116,14 +116,16 @@ foreach(unit weir.service weir@.service)
         DESTINATION lib/systemd/system)
 endforeach()
 # docs/wire.md: for clients in other languages.
-install(FILES ${CMAKE_BINARY_DIR}/scripts/delay/add.lua
-        ${CMAKE_BINARY_DIR}/scripts/delay/slot.lua
-        ${CMAKE_BINARY_DIR}/scripts/delay/stats.lua
-    DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/scripts)
+foreach(script delay/push delay/add delay/slot delay/stats delay/claim
+        delay/start delay/renew delay/settle store/beat)
+    install(FILES ${CMAKE_BINARY_DIR}/scripts/${script}.lua
+        DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/scripts)
+endforeach()
 install(FILES README.md LICENSE docs/bundled-plugins.md docs/configuration.md
         docs/deploy.md docs/embedding.md docs/guarantees.md docs/kinds.md
         docs/limits.md docs/operating.md docs/packs.md docs/performance.md
         docs/plugins.md docs/scale.md docs/web.md docs/wire.md
+        docs/wire-vectors.jsonl
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/observe DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}

@@ -5,10 +5,13 @@ Needs the modules redis and msgpack."""
 
 import os
 import re
+import subprocess
+import sys
 
 import wire_producer
-from e2e import (BUILD, ROOT, eventually, expect, expect_in, expect_true,
-                 stop_cleanly, test)
+import wire_vectors
+from e2e import (BUILD, PATIENCE, ROOT, eventually, expect, expect_in,
+                 expect_true, stop_cleanly, test)
 from wire_producer import Weir, pack, record, rising
 
 
@@ -23,10 +26,44 @@ def run_all(place, topic="t"):
     return place.lines("out")
 
 
+def page():
+    with open(os.path.join(ROOT, "docs", "wire.md"), encoding="utf-8") as file:
+        return file.read()
+
+
+@test
+def ten_lines_add_a_job_that_runs(place):
+    open_wire(place)
+    lines = re.search(r"```python\n(.*?)```", page(), re.S).group(1)
+    lines = lines.replace("redis.Redis()", "redis.Redis(unix_socket_path=%r)"
+                          % os.path.join(place.data, "redis.sock"))
+    lines = lines.replace("/usr/share/weir/scripts",
+                          os.path.join(BUILD, "scripts", "delay"))
+    for answer in ("added", "exists"):
+        done = subprocess.run([sys.executable, "-c", lines], text=True,
+                              capture_output=True, timeout=PATIENCE)
+        expect(("[b'%s', b'order-42']\n" % answer, ""),
+               (done.stdout, done.stderr))
+    expect_in("orders", [topic["topic"]
+                         for topic in place.ok("stats")["topics"]])
+    expect([{"order": 42}], [line["body"] for line in
+                             run_all(place, "orders")])
+
+
+@test
+def calls_and_answers_are_those_of_the_vectors(place):
+    server = open_wire(place).redis
+    server.flushall()
+    scripts = os.path.join(BUILD, "scripts", "delay")
+    path = os.path.join(ROOT, "docs", "wire-vectors.jsonl")
+    with open(path, encoding="utf-8") as file:
+        calls = file.read().count('"call"')
+    expect(calls, wire_vectors.replay(path, scripts, server))
+
+
 @test
 def the_example_on_the_page_is_the_pack_of_that_job(place):
-    with open(os.path.join(ROOT, "docs", "wire.md")) as file:
-        example = re.search(r"^5731.*$", file.read(), re.M).group()
+    example = re.search(r"^5731.*$", page(), re.M).group()
     expect(bytes.fromhex(example.replace(" ", "")),
            pack([record({"order": 42})], ["42"])[0])
 

@@ -41,7 +41,7 @@ C_WORDS = re.compile(r'\*\s*(?:const\s+)?\w+\[\]\s*=\s*\{\s*"(%s)",'
 C_LITERAL = re.compile(r'"\*\d+\\r\\n\$\d+\\r\\n(%s)\\r\\n'
                        r'(?:\$\d+\\r\\n(%s)\\r\\n)?' % (WORD, SECOND))
 ROW = re.compile(r'\{"(\S+?)(?: [^"]*)?",\s*WEIR__RIGHT_(\w+)\}')
-INCLUDE = re.compile(r"^--#include (\w+)$", re.M)
+INCLUDE = re.compile(r"^ *--#include (\w+)$", re.M)
 
 
 def named(first, second):

@@ -19,9 +19,10 @@ def script_texts():
             continue
         with open(path, encoding="ascii") as source:
             text = source.read()
-        text = re.sub("--#include ([a-z_]+)\n", lambda found: open(
-            os.path.join(SCRIPTS, "lib", found.group(1) + ".lua"),
-            encoding="ascii").read(), text)
+        while "--#include " in text:
+            text = re.sub("--#include ([a-z_]+)\n", lambda found: open(
+                os.path.join(SCRIPTS, "lib", found.group(1) + ".lua"),
+                encoding="ascii").read(), text)
         text = "".join(line for line in map(str.lstrip,
                                             text.splitlines(keepends=True))
                        if line and not line.startswith("--"))

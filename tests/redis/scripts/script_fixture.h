@@ -68,6 +68,9 @@ void script_settle_close(void);
 void script_settle_leave_out(void);
 /* One job of the first node goes into the staged pack. */
 void script_settle_move(size_t slot, size_t header_len);
+/* The same of one whose record comes with the call. */
+void script_settle_record(size_t slot, const char *id, const char *when,
+                          const char *record);
 /* The staged pack is for another topic, and comes with that job. */
 void script_settle_send(size_t slot, size_t header_len);
 void script_settle_end(size_t slot, const char *id, const char *record);

@@ -11,6 +11,7 @@
 --#include topic
 --#include wake
 --#include queue
+--#include max_body
 
 -- The record with the time of the add in its options: where that is not the
 -- due time.
@@ -27,10 +28,7 @@ if stored ~= ARGV[2] then return { -1, stored } end
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local due = now + delay_of(options, meta, ARGV[3])
-local units = { [''] = 1, KiB = 1024, MiB = 1048576, GiB = 1073741824 }
-local digits, unit = string.match(call('HGET', options, 'max_body') or '',
-                                  '^(%d+)(%a*)$')
-local most = digits and units[unit] and digits * units[unit] or 1048576
+local most = max_body(options)
 local room = number_of(call('HGET', meta, 'max_pending'), math.huge) -
              call('LLEN', fifo)
 local reply, added = { 1 }, {}

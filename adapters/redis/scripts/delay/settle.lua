@@ -25,7 +25,9 @@
 --                source, 3: dead jobs. Target '': here, unless the id of a new
 --                job exists. Else it is [ topic, kind, call slot, number,
 --                second pack ], and the pack lies in the outbox: an entry of
---                `relay` says where it goes (store/outbox.h)
+--                `relay` says where it goes (store/outbox.h). In the place of
+--                a key and a header length there may be the record and the id
+--                of one job of form 0 or 1: its pack is made here
 --       6 ends   [ source, id, record, ... ] for the dead; record '': expired,
 --                only counted
 --       7 most dead jobs
@@ -55,6 +57,24 @@ local closed, flat_moves = list_of(ARGV[4]), list_of(ARGV[5])
 local ends, most_dead = list_of(ARGV[6]), tonumber(ARGV[7])
 local leaves_out = ARGV[8] == '1'
 
+for m = 1, #flat_moves, 7 do
+  local record, jobs, id = unpack(flat_moves, m, m + 2)
+  if type(record) == 'string' then
+    --#include lone_pack
+    if jobs ~= 1 or type(id) ~= 'string' or #id == 0 or #id > 128 then
+      return redis.error_reply('ERR a record that moves is of one job, with ' ..
+                               'its id')
+    end
+    local head, header_len = lone_head(id, #record)
+    local key, count = nil, m
+    repeat
+      key = sub(wait, 1, -5) .. 'p:' .. lone_name(time, count)
+      count = count + 1
+    until call('SET', key, head .. record, 'NX', 'PX', '60000')
+    KEYS[key] = key
+    flat_moves[m], flat_moves[m + 2] = key, header_len
+  end
+end
 local moves, lacks_some, outbox = read_moves(flat_moves)
 if lacks_some and not leaves_out then return { -1 } end
 local keeps_id, left_out = nil, lacks_some and {}

@@ -1,0 +1,93 @@
+-- SPDX-License-Identifier: MIT
+-- push: one new job by one call, for clients that build neither names nor
+-- packs. What they may get wrong is checked here, as far as it costs little.
+--
+-- KEYS  wait ids meta idle options absent
+-- ARGV  topic, id ('': weir makes one), body, when (due.lua: r or a), then
+--       pairs: `retry`, `ttl_ms`, `url` or `header:NAME`, and its value
+-- Reply { 'added', id }, { 'exists', id }, { 'full', '' } where as many jobs
+--       wait as may, or { 'kind', kind } of a topic of another one: nothing was
+--       changed. An error says what of the call cannot be.
+local call = redis.call
+--#include lone_rare
+local wait, ids, meta, idle, options = unpack(KEYS)
+local topic, id, body, when = unpack(ARGV)
+local kind, own, revision, last = 'delay', '', false, nil
+local seen, call_slot, number, run, lease, held -- no repeat, no hand-over
+local find, floor = string.find, math.floor
+
+local NO_VALUE, wrong = 'the body is not one msgpack value', nil
+if #topic > 40 or not find(topic, '^[%w._:-]+$') then
+  wrong = 'the topic is not 1 to 40 of A-Z a-z 0-9 . _ : -'
+elseif #id > 128 or id ~= '' and not find(id, '^["-z|][!-z|~]*$') then
+  wrong = 'the id is not 1 to 128 bytes from 0x21 to 0x7e without { and }, ' ..
+          'or begins with ~ or !'
+elseif #when > 14 or not find(when, '^[ra]%-?%d+$') then
+  wrong = 'the time is not r and a delay in ms, or a and a time in ms'
+elseif #body > 256 then -- its first byte tells a text or a number
+  if not find(body, '^[\128-\159\196-\201\217-\223]') then wrong = NO_VALUE end
+else
+  local is_read, last = pcall(cmsgpack.unpack_one, body)
+  if #body == 0 or is_read and last ~= -1 or -- Lua does not know all types
+     not is_read and not find(last, 'Bad data', 1, true) then
+    wrong = NO_VALUE
+  end
+end
+
+local told = '\192'
+if ARGV[5] and not wrong then
+  local map, headers = {}, nil
+  for i = 5, #ARGV, 2 do
+    local name, value = ARGV[i], ARGV[i + 1]
+    local header = string.match(name, '^header:(.+)$')
+    if header and value then
+      headers = headers or {}
+      headers[header] = value
+    elseif name == 'ttl_ms' and find(value or '', '^%d+$') and
+           #value < 15 then
+      map.ttl_ms = tonumber(value)
+    elseif value and (name == 'retry' or name == 'url' and #value <= 2048) then
+      map[name] = value
+    else
+      wrong = 'an option is not retry, ttl_ms, url (2,048 bytes) or ' ..
+              'header:NAME, with its value'
+    end
+  end
+  map.headers = headers
+  told = cmsgpack.pack(map)
+end
+
+local time = call('TIME')
+local now = time[1] * 1000 + floor(time[2] / 1000)
+local known = call('HMGET', meta, 'kind', 'max_pending', 'revision', 'added')
+local most = 1048576
+if known[3] then
+  --#include max_body
+  most = max_body(options)
+end
+if #body > most then wrong = 'the body has more than ' .. most .. ' bytes' end
+if wrong then return redis.error_reply('ERR ' .. wrong) end
+
+--#include lone_pack
+local pack = lone_head(id, 7 + #told + #body) .. '\152\1\0\0\0\0\0' .. told ..
+             body
+local prefix, count = string.sub(wait, 1, -5) .. 'p:', tonumber(known[4]) or 0
+local key, reply
+local function add()
+  --#include lone
+end
+for try = 0, 9 do -- a producer may have given the name by chance
+  key = prefix .. lone_name(time, count + try)
+  reply = add()
+  if reply[3] ~= -1 then break end
+end
+if reply[1] == 1 then
+  return { 'added', id ~= '' and id or '~' .. string.sub(key, -12) .. '00' }
+elseif reply[1] == -1 then
+  return { 'kind', reply[2] }
+elseif reply[3] == 0 then
+  return { 'exists', id }
+elseif reply[3] == 256 then
+  return { 'full', '' }
+end
+return redis.error_reply('ERR no name is free, push again')

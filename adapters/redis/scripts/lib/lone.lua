@@ -1,0 +1,100 @@
+-- SPDX-License-Identifier: MIT
+-- One job in a pack of its own becomes claimable, or is handed to a worker that
+-- offers itself. A server that rests between two jobs spends more on the memory
+-- of a script than on the commands: the usual way calls no function, and those
+-- for the rest are made when they are needed.
+--
+-- In scope are the keys and arguments of add_one.lua, its `time`, `now`,
+-- `revision`, `last` and `known` (of which three fields will do where `own` is
+-- ''), and lone_rare.lua. Without a `call_slot` nothing is kept for a repeat.
+-- Ends the script, or the function that it stands in, with the reply of add.
+call('ZCARD', wait) -- as types.lua says
+if known[1] ~= kind then
+  if known[1] then return { -1, known[1] } end
+  rare().topic_kind(meta, ids, kind)
+end
+local due = tonumber(string.sub(when, 2))
+if string.byte(when) == 114 then due = due + now end
+if due < now then due = now end
+local is_full = false
+if known[2] then
+  local lib = rare()
+  is_full = lib.room_left(meta, lib.number_of(known[2], math.huge)) < 1
+end
+
+local seq, refused = string.sub(key, -12), nil
+if id ~= '' and call('HSETNX', ids, id, seq) == 0 then
+  refused = 0
+elseif is_full then
+  refused = 256
+elseif not call('SET', key, pack, 'NX') then
+  refused = -1
+end
+if refused and refused ~= 0 and id ~= '' then call('HDEL', ids, id) end
+if last and not refused then
+  call('HSET', seen, call_slot, number)
+elseif call_slot then
+  rare().note_said(seen, call_slot, number, { refused and 0, refused }, now)
+end
+if refused then return { 0, 0, refused, revision or nil } end
+
+local added = redis.pcall('HINCRBY', meta, 'added', '1')
+if type(added) ~= 'number' or not (added > -2 ^ 45 and added < 2 ^ 45) then
+  rare().increment(meta, 'added', 1)
+end
+
+local node, channel = seq .. '0000', string.match(wait, '^[^{]*') .. 'wake:'
+local lease_ms, offer, since, worker
+if known[4] and own ~= '' and known[6] == own and not known[5] and
+   due <= now and #(known[7] or '') < 14 and
+   string.find(known[7] or '', '^[1-9]%d*$') then
+  lease_ms, offer, since, worker = string.match(known[4],
+                                                '^(%d+) (%d+) (%d+) (.+)$')
+end
+if worker then
+  local head = call('ZRANGE', wait, '0', '0', 'WITHSCORES')
+  local mixed = known[8] == '2' and
+                call('ZRANGEBYSCORE', wait, '35184372088832',
+                     string.format('%.0f', 2 ^ 45 + now), 'LIMIT', '0', '1')
+  if tonumber(head[2] or 'inf') <= now or mixed and mixed[1] or
+     type(redis.pcall('ZCARD', run)) ~= 'number' or
+     type(redis.pcall('ZCARD', lease)) ~= 'number' then
+    worker = nil
+  end
+end
+if worker then
+  local time_us = time[1] * 1000000 + time[2]
+  local token = string.format('%.0f', call('HINCRBY', meta, 'claimed', '1'))
+  local told = string.format('%s %s %s %.0f %.0f %.0f %s %.0f %s ', topic, node,
+                             token, due, time_us, time_us - since, offer,
+                             revision or 0, own)
+  call('HDEL', meta, 'offer')
+  local received = redis.pcall('PUBLISH', channel .. worker, told .. pack)
+  if type(received) == 'number' and received > 0 then
+    call('ZADD', run, token, node)
+    call('ZADD', lease, string.format('%.0f', now + lease_ms), token)
+    local taken = cmsgpack.pack({ node, due, '@' .. worker, now })
+    redis.pcall('HSET', held, token, taken) -- held.lua
+    redis.pcall('ZREM', idle, worker)
+    return { 1, revision or nil }
+  end
+  rare().increment(meta, 'returned', 1)
+end
+
+-- As digits() of number.lua has it.
+call('ZADD', wait, string.format('%d%07d', due / 1e7, due % 1e7), node)
+
+-- The worker that would sleep longest, where it has nothing in hand.
+local sleeper = redis.pcall('ZRANGE', idle, '-1', '-1', 'WITHSCORES')
+local at = tonumber(sleeper[2] or '-inf')
+local is_woken = false
+if at > due then
+  call('ZREM', idle, sleeper[1])
+  local received = redis.pcall('PUBLISH', channel .. sleeper[1],
+                               due > now and topic or topic .. ' ' .. seq)
+  is_woken = type(received) == 'number' and received > 0
+end
+if not is_woken and at + 2 ^ 45 > due then -- another one, see wake.lua
+  rare().wake_one(idle, topic, due, due <= now and seq)
+end
+return { 1, revision or nil }

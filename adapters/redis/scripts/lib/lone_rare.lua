@@ -1,0 +1,13 @@
+-- SPDX-License-Identifier: MIT
+-- What a job that is added alone needs seldom (lone.lua).
+local function rare()
+  --#include number
+  --#include call_slot
+  --#include room
+  --#include topic
+  --#include wake
+  return { number_of = number_of, increment = increment,
+           said_before = said_before, note_said = note_said,
+           room_left = room_left, topic_kind = topic_kind,
+           wake_one = wake_one }
+end
