@@ -61,7 +61,8 @@ struct weir__store_events {
                     size_t lost);
     /* A settle was answered: `refused` of `count` verdicts came too late. */
     void (*settled)(void *user, size_t count, size_t refused);
-    /* A hint: something became due earlier than expected. */
+    /* A hint: something became due earlier than expected. NULL: the store has
+     * no topics, and does not listen. */
     void (*wake)(void *user);
     /* One job came without a claim, under a lease that did not begin before
      * `since_ns` (monotonic); one `arrived` follows. Only after a claim with
@@ -81,7 +82,7 @@ struct weir__store_events {
     /* A settle made room among the dead: the oldest `count` went. */
     void (*evicted)(void *user, size_t count);
     /* For the store as a whole; `arg` is from the store's constructor. After
-     * WEIR_OK every lane of it should claim anew. */
+     * WEIR_OK every lane of it should claim anew. May be NULL. */
     void (*connection)(int code, const char *text, void *arg);
     /* The same. Topics wait although there is a connection: why. May be
      * NULL. */

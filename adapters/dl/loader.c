@@ -185,6 +185,7 @@ int weir__instance_open(const struct weir__plugin_file *file,
         .topic = options->topic,
         .loop = options->loop,
         .self = options->self,
+        .redis = options->redis,
     };
     void *self = options->self;
     int rc;

@@ -42,9 +42,10 @@ struct weir__instance_options {
     const char *topic;          /* NUL-terminated */
     const char *const *options; /* "key=value" each */
     size_t option_count;
-    const struct weir_host *host; /* kept until the instance is closed */
-    struct weir_loop *loop;       /* kept likewise; NULL: there is none */
-    void *self;                   /* of a table that is linked in; or NULL */
+    const struct weir_host *host;    /* kept until the instance is closed */
+    struct weir_loop *loop;          /* kept likewise; NULL: there is none */
+    void *self;                      /* of a table that is linked in; or NULL */
+    struct weir_redis_source *redis; /* borrowed; NULL: there is none */
 };
 
 /* Check the options against the plugin's table, fill in defaults and open an

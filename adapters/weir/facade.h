@@ -21,12 +21,20 @@
 #include "core/error.h"
 #include "core/reactor.h"
 
+/* Opens servers for an instance: <weir/redis.h>. */
+struct weir__redis_source {
+    struct weir_redis_source port; /* first */
+    struct weir_reactor *reactor;
+    const struct weir_loop *share; /* the instance's */
+};
+
 /* A plugin's instance serves one topic; kept until it has ended. */
 struct weir__bound_plugin {
     struct weir__bound_plugin *next;
     struct weir__plugin_file file;
     struct weir__instance instance;
     struct weir_loop *loop; /* the instance's share of it */
+    struct weir__redis_source source;
 };
 
 struct weir_reactor {
@@ -80,6 +88,12 @@ void weir__facade_times(const struct weir_reactor *reactor, weir__times_fn fn,
 
 /* The store's event `describe`. */
 bool weir__facade_describe(struct weir_worker *ret_worker, void *arg);
+
+/* --- redis.c -------------------------------------------------------------- */
+
+void weir__facade_redis(struct weir__redis_source *source,
+                        struct weir_reactor *reactor,
+                        const struct weir_loop *share);
 
 /* --- serve.c, add.c ------------------------------------------------------- */
 

@@ -88,6 +88,8 @@ static int open_plugin(struct weir_reactor *reactor, const char *topic,
     if (rc < 0)
         return weir__error_code(err, rc);
     instance.loop = bound->loop;
+    weir__facade_redis(&bound->source, reactor, bound->loop);
+    instance.redis = &bound->source.port;
     reactor->calling = bound->loop;
     rc = weir__instance_open(&bound->file, &instance, &bound->instance, err);
     reactor->calling = NULL;

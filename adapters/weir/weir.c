@@ -259,6 +259,7 @@ static void destroy(void *arg)
     reactor->pool = NULL;
     if (reactor->store != NULL)
         reactor->store->ops->close(reactor->store);
+    reactor->store = NULL; /* what handlers send now has nowhere to go */
     weir__reactor_free(reactor->core);
     reactor->core = NULL; /* what plugins complete now is over */
     weir__driver_close(reactor->driver);

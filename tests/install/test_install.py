@@ -64,7 +64,7 @@ def everything_is_where_it_belongs(place):
                  "include/weir/job.h",
                  "include/weir/loop.h", "include/weir/past.h",
                  "include/weir/plugin.h", "include/weir/plugin.hpp",
-                 "include/weir/weir.hpp",
+                 "include/weir/redis.h", "include/weir/weir.hpp",
                  "include/weir/test.h",
                  "include/weir/weir.h", "include/weir/worker.h",
                  "lib/libweir.a", "lib/libweir.so",
@@ -85,8 +85,8 @@ def everything_is_where_it_belongs(place):
                  "share/doc/weir/guarantees.md", "share/doc/weir/kinds.md"):
         expect_true(os.path.isfile(os.path.join(prefix, name)), name)
     expect(["base.h", "body.h", "change.h", "job.h", "loop.h", "past.h",
-            "plugin.h", "plugin.hpp", "test.h", "thread.h", "weir.h", "weir.hpp",
-            "worker.h"],
+            "plugin.h", "plugin.hpp", "redis.h", "test.h", "thread.h",
+            "weir.h", "weir.hpp", "worker.h"],
            sorted(os.listdir(prefix + "/include/weir")))
 
 

@@ -31,9 +31,9 @@ PUBLIC_LIBRARY = {"stdbool.h", "stddef.h", "stdint.h", "string.h"}
 
 # The public headers that a plugin includes, and what these may include.
 HANDLER_HEADERS = ("/base.h", "/body.h", "/job.h", "/loop.h",
-                   "/plugin.h")
+                   "/plugin.h", "/redis.h")
 HANDLER_SEES = {"weir/base.h", "weir/body.h", "weir/job.h", "weir/loop.h",
-                "weir/plugin.h"}
+                "weir/plugin.h", "weir/redis.h"}
 
 # Third-party headers, and the adapters that may include them.
 THIRD_PARTY = {

@@ -17,7 +17,8 @@ SCRIPTS = "adapters/redis/scripts/"
 # The private server is not asked as a user with few rights.
 SOURCES = ("adapters/redis/", "adapters/cli/")
 # Where the functions are that are looked for; they have the name from callers.
-WRITERS = {"adapters/redis/resp.c", "adapters/redis/store/names.c"}
+WRITERS = {"adapters/redis/resp.c", "adapters/redis/store/names.c",
+           "adapters/redis/store/port.c"}
 
 # What is called by all may be asked of sentinels, too, or left out of the rule.
 MAY_BE = {"ALWAYS": ("ALWAYS", "BOTH", "BEYOND")}

@@ -154,10 +154,10 @@ static void on_commands(int code, const char *text, void *arg)
         on_lost(server);
     if (!server->is_up)
         weir__cluster_lost(server);
-    if (server->is_up || !has_any(store))
-        store->events.connection(code, text, store->options.arg);
-    else
+    if (!server->is_up && has_any(store))
         tell_away(server, text);
+    else if (store->events.connection != NULL)
+        store->events.connection(code, text, store->options.arg);
 }
 
 static void wake(struct weir__store_topic *topic)
@@ -349,6 +349,8 @@ static int open_wakes(struct weir__server *server)
         .arg = server,
     };
 
+    if (server->store->events.wake == NULL)
+        return WEIR_OK;
     weir__wake_channel(channel, sizeof(channel), server);
     return weir__link_beside(server, &conn, &server->wakes);
 }

@@ -43,6 +43,7 @@
 #include <weir/base.h>
 #include <weir/job.h>
 #include <weir/loop.h>
+#include <weir/redis.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -109,6 +110,7 @@ struct weir_open {
     /* The instance's timers and descriptors, valid until `close` returned. */
     struct weir_loop *loop;
     void *self; /* what a program served the table with, else NULL */
+    struct weir_redis_source *redis; /* for weir_open_redis */
 };
 
 /* The instance's share of the loop; NULL: this host has none to give. */
@@ -120,6 +122,22 @@ static inline struct weir_loop *weir_open_loop(const struct weir_open *open)
 static inline void *weir_open_self(const struct weir_open *open)
 {
     return open->size <= offsetof(struct weir_open, self) ? NULL : open->self;
+}
+
+/* The server of this address, or that of the jobs where `url` is NULL: see
+ * <weir/redis.h>. WEIR_EINVAL (the address), WEIR_ENOTFOUND (this host has no
+ * server, or is an older one), WEIR_ENOMEM; a sentence is in open->error. */
+static inline int weir_open_redis(const struct weir_open *open, const char *url,
+                                  struct weir_redis **ret_redis)
+{
+    static const char none[] = "there is no server here: a worker has one";
+
+    if (open->size > offsetof(struct weir_open, redis) && open->redis != NULL)
+        return open->redis->open(open->redis, url, ret_redis, open->error,
+                                 open->error_cap);
+    for (size_t i = 0; i < sizeof(none) && i < open->error_cap; i++)
+        open->error[i] = none[i];
+    return WEIR_ENOTFOUND;
 }
 
 /* The exported table. Only `abi`, `size`, `name` and one of `run` and
