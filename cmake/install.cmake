@@ -179,7 +179,7 @@ set(CPACK_DEBIAN_DEV_PACKAGE_DEPENDS
 set(CPACK_DEBIAN_DEV_PACKAGE_SUGGESTS "weir, libev-dev")
 
 set(CPACK_COMPONENT_PLUGINS_DESCRIPTION "${about}This package
-has handlers: archive, echo, exec, flaky, notify.")
+has handlers: archive, deliver, echo, exec, flaky, notify.")
 set(CPACK_DEBIAN_PLUGINS_PACKAGE_NAME weir-plugins)
 set(CPACK_DEBIAN_PLUGINS_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PLUGINS_PACKAGE_ENHANCES weir)

@@ -101,6 +101,15 @@ def a_job_that_blocks_its_worker_keeps_its_lease_over_tls(place):
 
 
 @test
+def jobs_are_delivered_over_tls(place):
+    server = TlsServer(place)
+    use_good_plugins(place)
+    place.add("t", "1")
+    place.drain("t=deliver?list=out&url=" + server.tls())
+    expect(":1", server.tell("LLEN out"))
+
+
+@test
 def a_certificate_for_another_name_is_refused(place):
     server = TlsServer(place, "other")
     refused(place, server.tls(), "its certificate is refused",

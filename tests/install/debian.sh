@@ -80,10 +80,12 @@ check 'a job runs before anything else is installed' user '
     weir stats order.close
     weir doctor
 ' '"id":"42","attempt":1' 'order.close  delay' \
-    'archive, echo, exec, flaky, notify'
+    'archive, deliver, echo, exec, flaky, notify'
 check 'each bundled plugin loads' user '
-    for name in archive echo exec flaky notify; do weir plugin info $name; done
-' 'name     archive' 'name     exec' 'name     notify'
+    for name in archive deliver echo exec flaky notify; do
+        weir plugin info $name
+    done
+' 'name     archive' 'name     deliver' 'name     exec' 'name     notify'
 check 'what the manual says a plugin needs is enough' user '
     apt-get -qq -o Dpkg::Use-Pty=0 install /root/libweir*.deb
     . /root/blocks
