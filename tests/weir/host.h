@@ -25,7 +25,7 @@ void host_turn(void);
 extern double host_give_up_at;
 
 #define AWAIT(condition)                                   \
-    for (host_give_up_at = ev_time() + 30.; !(condition);) \
+    for (host_give_up_at = ev_time() + 60.; !(condition);) \
     host_turn()
 
 #endif

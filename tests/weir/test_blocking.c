@@ -61,20 +61,25 @@ static void on_stats(int code, const struct weir_stats *stats, void *arg)
         done = (int)stats->done_total;
 }
 
-static bool are_done(int count)
+static bool are_done(const char *topic, int count)
 {
     if (!is_asking && done < count) {
         is_asking = true;
-        EXPECT_INT(WEIR_OK, weir_reactor_stats(weir, "t", on_stats, NULL));
+        EXPECT_INT(WEIR_OK, weir_reactor_stats(weir, topic, on_stats, NULL));
     }
     return !is_asking;
 }
 
 /* Run the loop until so many jobs are done on the server. */
+static void await_done_of(const char *topic, int count)
+{
+    AWAIT(are_done(topic, count));
+    EXPECT_INT(count, done);
+}
+
 static void await_done(int count)
 {
-    AWAIT(are_done(count));
-    EXPECT_INT(count, done);
+    await_done_of("t", count);
 }
 
 static void note_most(int now)
@@ -324,6 +329,7 @@ TEST(threads_that_become_free_go_by_weight)
     for (int i = 0; i < 9; i++) { /* it stays so */
         atomic_fetch_add(&other.may_end, 1);
         AWAIT(atomic_load(&other.begun) == 4 + i && are_running(1, 3));
+        await_done_of("other", 1 + i); /* the loop has the next one wait */
     }
     EXPECT_INT(4, atomic_load(&slow.begun));
     end_all();
