@@ -135,7 +135,10 @@ TEST(answers_are_texts)
                told);
     EXPECT_TRUE(calling == NULL);
     EXPECT_INT(0, depth);
+    told[0] = '\0';
+    EXPECT_INT(WEIR_OK, ask("TAKE", "more"));
     weir_redis_close(redis);
+    EXPECT_STR("WEIR_ECANCELED \n", told);
 }
 
 TEST(commands_follow_the_slot_of_their_key)
