@@ -37,8 +37,9 @@ static size_t most_of(const struct weir__lane *lane,
                       const struct weir__run *run)
 {
     size_t most = lane->options->batch;
-    size_t free = lane->options->concurrency > lane->pending.count
-                      ? lane->options->concurrency - lane->pending.count
+    size_t concurrency = weir__lane_limit(lane);
+    size_t free = concurrency > lane->pending.count
+                      ? concurrency - lane->pending.count
                       : 1;
 
     if (run->is_suspect || lane->batch_cap < 2)

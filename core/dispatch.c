@@ -272,7 +272,7 @@ static size_t run_one(struct weir__lane *lane, struct weir__run *run)
 
 bool weir__lane_is_full(const struct weir__lane *lane)
 {
-    return lane->pending.count >= lane->options->concurrency ||
+    return lane->pending.count >= weir__lane_limit(lane) ||
            weir__thread_run_is_full(lane);
 }
 

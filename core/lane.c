@@ -86,8 +86,8 @@ static size_t buffer_of(const struct weir__lane *lane)
     if (lane->options->prefetch != WEIR__OPTION_AUTO)
         return (size_t)lane->options->prefetch;
     if (lane->per_run_ns == 0 && lane->handler->run_batch == NULL)
-        return lane->options->concurrency < WEIR__HOLD_FIRST
-                   ? lane->options->concurrency
+        return weir__lane_limit(lane) < WEIR__HOLD_FIRST
+                   ? weir__lane_limit(lane)
                    : WEIR__HOLD_FIRST;
     if (lane->per_run_ns == 0)
         return 2 * (size_t)lane->options->batch;
@@ -101,7 +101,7 @@ static size_t buffer_of(const struct weir__lane *lane)
 
 size_t weir__lane_concurrency(const struct weir__lane *lane)
 {
-    size_t concurrency = lane->options->concurrency, threads;
+    size_t concurrency = weir__lane_limit(lane), threads;
 
     if (lane->handler == NULL || !lane->handler->blocks)
         return concurrency;

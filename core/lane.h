@@ -97,7 +97,8 @@ struct weir__handler {
     int (*flush)(void *self);
     void *self;
     void *owner;
-    bool blocks; /* runs beside the loop: there are threads */
+    bool blocks;    /* runs beside the loop: there are threads */
+    uint32_t limit; /* of pending runs, beside the topic's; 0: none */
 };
 
 struct weir__lane {
@@ -230,6 +231,16 @@ void weir__lane_come(struct weir__lane *lane);
 void weir__lane_give_back(struct weir__lane *lane);
 void weir__lane_give_back_stale(struct weir__lane *lane);
 void weir__lane_renew_soon(struct weir__lane *lane);
+
+/* How many runs may be pending at once: what the topic says, and its handler.
+ */
+static inline size_t weir__lane_limit(const struct weir__lane *lane)
+{
+    size_t concurrency = lane->options->concurrency;
+    size_t limit = lane->handler == NULL ? 0 : lane->handler->limit;
+
+    return limit > 0 && limit < concurrency ? limit : concurrency;
+}
 
 /* dispatch.c: no more runs of it may start now. */
 bool weir__lane_is_full(const struct weir__lane *lane);

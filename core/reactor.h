@@ -90,6 +90,7 @@ struct weir__lane_options {
     int (*flush)(void *self);    /* NULL: nothing to flush */
     bool blocks;                 /* runs beside the loop; without flush */
     weir_run_batch_fn run_batch; /* used instead of `run`; NULL: none */
+    uint32_t limit;              /* of pending runs; 0: none */
     struct weir__options options;
 };
 

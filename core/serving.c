@@ -58,6 +58,7 @@ handler_new(const struct weir__lane_options *options, bool has_threads)
         .self = options->self,
         .owner = options->owner,
         .blocks = options->blocks && has_threads,
+        .limit = options->limit,
     };
     return handler;
 }

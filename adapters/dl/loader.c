@@ -179,6 +179,7 @@ int weir__instance_open(const struct weir__plugin_file *file,
 {
     const struct weir_plugin *plugin = &file->copy;
     struct weir_option_value *values = NULL;
+    uint32_t limit = 0;
     struct weir_open open = {
         .size = sizeof(open),
         .host = options->host,
@@ -186,6 +187,7 @@ int weir__instance_open(const struct weir__plugin_file *file,
         .loop = options->loop,
         .self = options->self,
         .redis = options->redis,
+        .ret_limit = &limit,
     };
     void *self = options->self;
     int rc;
@@ -203,7 +205,7 @@ int weir__instance_open(const struct weir__plugin_file *file,
     weir__mem_free(values);
     if (rc < 0)
         return rc;
-    *ret_instance = (struct weir__instance){file, self};
+    *ret_instance = (struct weir__instance){file, self, limit};
     return WEIR_OK;
 }
 

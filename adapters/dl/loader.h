@@ -34,6 +34,7 @@ int weir__plugin_check(const struct weir_plugin *table, const char *path,
 struct weir__instance {
     const struct weir__plugin_file *file; /* kept; NULL: closed */
     void *self;
+    uint32_t limit; /* of pending runs; 0: none */
 };
 
 /* What an instance is opened with; borrowed for the call, except `host` and

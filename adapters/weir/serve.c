@@ -207,6 +207,7 @@ static int bind_plugin(struct weir_reactor *reactor,
     lane->flush = bound->file.copy.flush;
     lane->blocks = (bound->file.copy.flags & WEIR_PLUGIN_BLOCKING) != 0;
     lane->self = bound->instance.self;
+    lane->limit = bound->instance.limit;
     lane->owner = bound;
     lane->handler = bound->file.copy.name;
     return WEIR_OK;

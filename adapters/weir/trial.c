@@ -322,6 +322,7 @@ static int open_handler(struct weir_trial *trial,
     lane->run_batch = trial->file.copy.run_batch;
     lane->flush = trial->file.copy.flush;
     lane->self = trial->instance.self;
+    lane->limit = trial->instance.limit;
     return WEIR_OK;
 }
 

@@ -221,6 +221,34 @@ TEST(no_more_runs_are_pending_than_concurrency_says)
     EXPECT_STR("gone", mem_store_job(store, "j1")->state);
 }
 
+TEST(no_more_runs_are_pending_than_their_handler_allows)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    lane.limit = 3;
+    open_reactor(&lane);
+    behaviour = pend;
+    add_many(10);
+    (void)settle_down();
+    EXPECT_INT(3, runs);
+    finish(1, WEIR_DONE);
+    (void)settle_down();
+    EXPECT_INT(4, runs);
+}
+
+TEST(a_handler_does_not_allow_more_runs_than_concurrency_says)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    lane.limit = 9;
+    lane.options.concurrency = 3;
+    open_reactor(&lane);
+    behaviour = pend;
+    add_many(10);
+    (void)settle_down();
+    EXPECT_INT(3, runs);
+}
+
 TEST(a_slow_pending_handler_does_not_hoard)
 {
     int held = 0;

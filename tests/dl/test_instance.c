@@ -42,6 +42,7 @@ TEST(an_instance_is_told_its_topic_its_host_and_its_options)
     EXPECT_STR("2m", good->texts[3]);
     EXPECT_INT(120000, good->numbers[3]);
     EXPECT_STR("fast", good->texts[5]);
+    EXPECT_INT(GOOD_LIMIT, instance.limit);
     weir__instance_close(&instance);
 }
 

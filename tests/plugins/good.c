@@ -39,6 +39,7 @@ static int open_good(const struct weir_open *open, void **ret_self)
                        open->values[i].text);
         good.numbers[i] = open->values[i].number;
     }
+    weir_open_limit(open, GOOD_LIMIT);
     *ret_self = &good;
     return 0;
 }

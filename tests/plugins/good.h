@@ -7,7 +7,7 @@
 
 #include <stdint.h>
 
-enum { GOOD_OPTIONS = 6 };
+enum { GOOD_OPTIONS = 6, GOOD_LIMIT = 7 };
 
 struct good {
     int opens;

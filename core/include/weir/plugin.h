@@ -111,6 +111,7 @@ struct weir_open {
     struct weir_loop *loop;
     void *self; /* what a program served the table with, else NULL */
     struct weir_redis_source *redis; /* for weir_open_redis */
+    uint32_t *ret_limit;             /* see weir_open_limit */
 };
 
 /* The instance's share of the loop; NULL: this host has none to give. */
@@ -138,6 +139,15 @@ static inline int weir_open_redis(const struct weir_open *open, const char *url,
     for (size_t i = 0; i < sizeof(none) && i < open->error_cap; i++)
         open->error[i] = none[i];
     return WEIR_ENOTFOUND;
+}
+
+/* Have at most so many runs pending at once, where the topic's `concurrency`
+ * says more: other jobs stay with the host, their time has not begun. 0: no
+ * limit, as without it. An older host has none. */
+static inline void weir_open_limit(const struct weir_open *open, uint32_t most)
+{
+    if (open->size > offsetof(struct weir_open, ret_limit))
+        *open->ret_limit = most;
 }
 
 /* The exported table. Only `abi`, `size`, `name` and one of `run` and
