@@ -64,28 +64,25 @@ static const char *counter_of(enum weir_verdict verdict)
     return verdict == WEIR_RETRY ? "retried" : "failed";
 }
 
+static enum weir_verdict verdict_of(const struct process_end *end)
+{
+    if (!end->is_known)
+        return WEIR_RETRY;
+    if (end->signal != 0)
+        return WEIR_FAIL;
+    if (end->status == STATUS_RETRY)
+        return WEIR_RETRY;
+    return end->status == 0 ? WEIR_DONE : WEIR_FAIL;
+}
+
 static void on_done(const struct child_end *end, struct weir_handle handle)
 {
-    enum weir_verdict verdict = WEIR_FAIL;
+    enum weir_verdict verdict = verdict_of(&end->process);
     char why[200] = "";
-    int len;
+    size_t len = process_describe(&end->process, why, sizeof(why));
 
-    if (!end->is_known) {
-        verdict = WEIR_RETRY;
-        len = snprintf(why, sizeof(why),
-                       "exec: this program took the exit status away");
-    } else if (end->signal != 0) {
-        len = snprintf(why, sizeof(why), "exec: killed by signal %d",
-                       end->signal);
-    } else {
-        len = snprintf(why, sizeof(why), "exec: exit status %d", end->status);
-        if (end->status == STATUS_RETRY)
-            verdict = WEIR_RETRY;
-        else if (end->status == 0)
-            verdict = WEIR_DONE;
-    }
     if (*end->output != '\0')
-        (void)snprintf(why + len, sizeof(why) - (size_t)len, ": %.*s",
+        (void)snprintf(why + len, sizeof(why) - len, ": %.*s",
                        (int)exec_whole(end->output, strnlen(end->output, 140)),
                        end->output); /* fits */
     weir_job_count(end->job, counter_of(verdict), 1);
@@ -103,18 +100,21 @@ static void on_cancel(struct weir_job *job, enum weir_cancel why, void *arg)
 /* Whatever keeps a command from starting may pass. */
 static enum weir_verdict run(void *self, struct weir_job *job)
 {
-    size_t len = 0;
-    char *input = exec_job_json(job, &len), why[200];
+    struct text input = {0};
     struct child *child;
+    char why[200];
 
-    if (input == NULL)
+    if (!exec_put_job(&input, job, 0)) {
+        free(input.bytes);
         return weir_retry(job, "exec: out of memory");
+    }
     child = child_start(
-        self, job, (struct weir_slice){(const uint8_t *)input, len}, on_done);
+        self, job, (struct weir_slice){(const uint8_t *)input.bytes, input.len},
+        on_done);
     if (child == NULL)
         (void)snprintf(why, sizeof(why), "exec: cannot start the command: %s",
                        strerror(errno)); /* cut */
-    free(input);
+    free(input.bytes);
     if (child == NULL)
         return weir_retry(job, why);
     weir_job_count(job, "started", 1);
@@ -198,68 +198,66 @@ static int refuse(const struct weir_open *open, int code, const char *option,
 
 static void close_exec(void *self)
 {
-    struct children *children = self;
+    struct exec *exec = self;
 
-    children_end(children);
-    free(children->argv);
-    free_list(children->envp);
-    free(children);
+    children_end(exec);
+    free(exec->argv);
+    free_list(exec->envp);
+    free(exec);
 }
 
-static int fill_environment(struct children *children,
-                            const struct weir_open *open)
+static int fill_environment(struct exec *exec, const struct weir_open *open)
 {
     const char *fault, *text = open->values[OPTION_ENV].text;
     char **names;
 
     if (text[strspn(text, " \t\n")] == '\0') {
-        children->envp = calloc(1, sizeof(*children->envp));
+        exec->envp = calloc(1, sizeof(*exec->envp));
     } else {
         names = exec_split(text, &fault);
         if (names == NULL)
             return refuse(open, WEIR_EINVAL, "option \"env\"", fault);
-        children->envp = environment(names);
+        exec->envp = environment(names);
         free(names);
     }
-    if (children->envp == NULL)
+    if (exec->envp == NULL)
         return refuse(open, WEIR_ENOMEM, "out of", "memory");
     return WEIR_OK;
 }
 
-static int fill(struct children *children, const struct weir_open *open)
+static int fill(struct exec *exec, const struct weir_open *open)
 {
     const struct weir_option_value *values = open->values;
     const char *fault = NULL;
 
-    children->loop = weir_open_loop(open);
-    if (children->loop == NULL)
+    exec->loop = weir_open_loop(open);
+    if (exec->loop == NULL)
         return refuse(open, WEIR_EABI, "this host has no loop for plugins;",
                       "it is too old");
-    children->max_output = (size_t)values[OPTION_MAX_OUTPUT].number;
-    children->grace_ms = values[OPTION_GRACE].number;
-    children->argv = exec_split(values[OPTION_COMMAND].text, &fault);
-    if (children->argv == NULL)
+    exec->max_output = (size_t)values[OPTION_MAX_OUTPUT].number;
+    exec->grace_ms = values[OPTION_GRACE].number;
+    exec->argv = exec_split(values[OPTION_COMMAND].text, &fault);
+    if (exec->argv == NULL)
         return refuse(open, WEIR_EINVAL, "option \"command\"", fault);
-    if (!is_found(children->argv[0]))
+    if (!is_found(exec->argv[0]))
         return refuse(open, WEIR_EINVAL,
-                      "option \"command\": there is no program",
-                      children->argv[0]);
-    return fill_environment(children, open);
+                      "option \"command\": there is no program", exec->argv[0]);
+    return fill_environment(exec, open);
 }
 
 static int open_exec(const struct weir_open *open, void **ret_self)
 {
-    struct children *children = calloc(1, sizeof(*children));
+    struct exec *exec = calloc(1, sizeof(*exec));
     int rc;
 
-    if (children == NULL)
+    if (exec == NULL)
         return WEIR_ENOMEM;
-    rc = fill(children, open);
+    rc = fill(exec, open);
     if (rc < 0) {
-        close_exec(children);
+        close_exec(exec);
         return rc;
     }
-    *ret_self = children;
+    *ret_self = exec;
     return WEIR_OK;
 }
 

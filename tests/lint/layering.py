@@ -63,6 +63,9 @@ PLUGIN_LIBRARIES = {
 PLUGIN_HEADERS = {
     "plugins/exec.c": {"exec.h"},
     "plugins/exec_child.c": {"exec.h"},
+    "plugins/exec_json.c": {"exec.h"},
+    "plugins/exec_output.c": {"exec.h"},
+    "plugins/exec_process.c": {"exec.h"},
     "plugins/exec_text.c": {"exec.h"},
     "plugins/notify.c": {"notify.h"},
     "plugins/notify_allow.c": {"notify.h"},

@@ -118,8 +118,7 @@ static void expect_json(size_t id_len, size_t body_len)
                             .url = {bytes, id_len},
                             .body_len = body_len};
     char *to = wanted;
-    size_t len = 0;
-    char *json;
+    struct text text = {0};
 
     memset(bytes, 1, sizeof(bytes));
     to = escaped(to + snprintf(to, 300, "{\"topic\":\""), id_len);
@@ -139,10 +138,9 @@ static void expect_json(size_t id_len, size_t body_len)
                    id_len > 0 ? "\"" : ",\"url\":null");
     memset(to, '7', body_len);
     (void)snprintf(to + body_len, 3, "}\n");
-    json = exec_job_json(&letter.job, &len);
-    EXPECT_TRUE(json != NULL);
-    EXPECT_MEM(wanted, strlen(wanted), json, len);
-    free(json);
+    EXPECT_TRUE(exec_put_job(&text, &letter.job, 0));
+    EXPECT_MEM(wanted, strlen(wanted), text.bytes, text.len);
+    free(text.bytes);
 }
 
 TEST(a_job_is_json_whatever_the_length_of_its_parts)
