@@ -9,6 +9,12 @@
  * of sysexits.h), any other, and death by a signal, fail. What it prints goes
  * to the log, line by line, and its last line into the reason of a failure.
  *
+ * With mode=stream the command stays and gets such a line for each job, which
+ * has the number of the run in front; it answers with one of its own:
+ *
+ *     {"run":17,"topic":"t","id":"1",...}
+ *     {"run":17,"verdict":"retry","delay_ms":5000,"reason":"busy"}
+ *
  * No shell is started and nothing expanded: `command` is split into words as a
  * shell would. The command gets of the environment what `env` names, default
  * signals, a process group of its own, and no descriptors but the three. When
@@ -23,11 +29,20 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exec.h"
+#include "exec_stream.h"
 
 enum { STATUS_RETRY = 75, PATH_CAP = 4096 };
 
-enum { OPTION_COMMAND, OPTION_ENV, OPTION_MAX_OUTPUT, OPTION_GRACE };
+enum {
+    OPTION_COMMAND,
+    OPTION_ENV,
+    OPTION_MAX_OUTPUT,
+    OPTION_GRACE,
+    OPTION_MODE,
+    OPTION_CHILDREN,
+    OPTION_WINDOW,
+    OPTION_CANCEL
+};
 
 static const struct weir_option options[] = {
     [OPTION_COMMAND] = {.name = "command",
@@ -50,8 +65,33 @@ static const struct weir_option options[] = {
                       .fallback = "2s",
                       .min = 0,
                       .max = 3600000,
-                      .help = "From SIGTERM to SIGKILL for runs that are "
-                              "given up."},
+                      .help = "How long a command that is to end may take, "
+                              "before it is killed."},
+    [OPTION_MODE] = {.name = "mode",
+                     .type = WEIR_OPTION_CHOICE,
+                     .fallback = "once",
+                     .choices = "once|stream",
+                     .help = "A command for each job, or children that stay "
+                             "and get a line for each."},
+    [OPTION_CHILDREN] = {.name = "children",
+                         .type = WEIR_OPTION_INT,
+                         .fallback = "1",
+                         .min = 1,
+                         .max = 256,
+                         .help = "How many children there are at most, with "
+                                 "mode=stream."},
+    [OPTION_WINDOW] = {.name = "window",
+                       .type = WEIR_OPTION_INT,
+                       .fallback = "1",
+                       .min = 1,
+                       .max = 1024,
+                       .help = "How many jobs a child has at once, with "
+                               "mode=stream."},
+    [OPTION_CANCEL] = {.name = "cancel",
+                       .type = WEIR_OPTION_BOOL,
+                       .fallback = "no",
+                       .help = "With mode=stream: tell a child which run is "
+                               "given up, instead of ending it."},
 };
 
 /* --- one run -------------------------------------------------------------- */
@@ -78,9 +118,10 @@ static enum weir_verdict verdict_of(const struct process_end *end)
 static void on_done(const struct child_end *end, struct weir_handle handle)
 {
     enum weir_verdict verdict = verdict_of(&end->process);
-    char why[200] = "";
-    size_t len = process_describe(&end->process, why, sizeof(why));
+    char why[200] = "exec: ";
+    size_t len = strlen(why);
 
+    len += process_describe(&end->process, why + len, sizeof(why) - len);
     if (*end->output != '\0')
         (void)snprintf(why + len, sizeof(why) - len, ": %.*s",
                        (int)exec_whole(end->output, strnlen(end->output, 140)),
@@ -100,16 +141,19 @@ static void on_cancel(struct weir_job *job, enum weir_cancel why, void *arg)
 /* Whatever keeps a command from starting may pass. */
 static enum weir_verdict run(void *self, struct weir_job *job)
 {
+    struct exec *exec = self;
     struct text input = {0};
     struct child *child;
     char why[200];
 
+    if (exec->stream != NULL)
+        return stream_job(exec->stream, job);
     if (!exec_put_job(&input, job, 0)) {
         free(input.bytes);
         return weir_retry(job, "exec: out of memory");
     }
     child = child_start(
-        self, job, (struct weir_slice){(const uint8_t *)input.bytes, input.len},
+        exec, job, (struct weir_slice){(const uint8_t *)input.bytes, input.len},
         on_done);
     if (child == NULL)
         (void)snprintf(why, sizeof(why), "exec: cannot start the command: %s",
@@ -120,6 +164,16 @@ static enum weir_verdict run(void *self, struct weir_job *job)
     weir_job_count(job, "started", 1);
     weir_job_on_cancel(job, on_cancel, child);
     return WEIR_PENDING;
+}
+
+/* Lines for children leave together, once a turn. */
+static int flush(void *self)
+{
+    struct exec *exec = self;
+
+    if (exec->stream != NULL)
+        stream_flush(exec->stream);
+    return 0;
 }
 
 /* --- the instance --------------------------------------------------------- */
@@ -201,6 +255,7 @@ static void close_exec(void *self)
     struct exec *exec = self;
 
     children_end(exec);
+    stream_free(exec->stream);
     free(exec->argv);
     free_list(exec->envp);
     free(exec);
@@ -225,10 +280,35 @@ static int fill_environment(struct exec *exec, const struct weir_open *open)
     return WEIR_OK;
 }
 
+static int fill_stream(struct exec *exec, const struct weir_open *open)
+{
+    const struct weir_option_value *values = open->values;
+    size_t children = (size_t)values[OPTION_CHILDREN].number;
+    size_t window = (size_t)values[OPTION_WINDOW].number;
+    bool cancels = values[OPTION_CANCEL].number != 0;
+
+    if (strcmp(values[OPTION_MODE].text, "stream") != 0) {
+        if (children > 1 || window > 1 || cancels)
+            return refuse(open, WEIR_EINVAL,
+                          "options \"children\", \"window\", \"cancel\"",
+                          "need mode=stream");
+        return WEIR_OK;
+    }
+    exec->stream = stream_new(exec);
+    if (exec->stream == NULL)
+        return refuse(open, WEIR_ENOMEM, "out of", "memory");
+    exec->stream->most = children;
+    exec->stream->window = window;
+    exec->stream->cancels = cancels;
+    weir_open_limit(open, (uint32_t)(children * window));
+    return WEIR_OK;
+}
+
 static int fill(struct exec *exec, const struct weir_open *open)
 {
     const struct weir_option_value *values = open->values;
     const char *fault = NULL;
+    int rc;
 
     exec->loop = weir_open_loop(open);
     if (exec->loop == NULL)
@@ -242,7 +322,9 @@ static int fill(struct exec *exec, const struct weir_open *open)
     if (!is_found(exec->argv[0]))
         return refuse(open, WEIR_EINVAL,
                       "option \"command\": there is no program", exec->argv[0]);
-    return fill_environment(exec, open);
+    exec->log_before = strlen(open->topic) + strlen(": exec: ");
+    rc = fill_environment(exec, open);
+    return rc < 0 ? rc : fill_stream(exec, open);
 }
 
 static int open_exec(const struct weir_open *open, void **ret_self)
@@ -272,5 +354,6 @@ WEIR_PLUGIN_EXPORT = {
     .option_size = sizeof(struct weir_option),
     .open = open_exec,
     .run = run,
+    .flush = flush,
     .close = close_exec,
 };

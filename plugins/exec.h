@@ -3,9 +3,9 @@
 #define WEIR_PLUGINS_EXEC_H
 
 /* The parts of exec: exec.c reads the options, exec_child.c runs a command for
- * each job, exec_process.c starts one and sees it end, exec_output.c logs what
- * it prints, exec_text.c splits the option and makes output fit for a log,
- * exec_json.c writes the job. */
+ * each job, exec_stream.h is about those that stay, exec_process.c starts one
+ * and sees it end, exec_output.c logs what it prints, exec_text.c splits the
+ * option and makes output fit for a log, exec_json.c writes the job. */
 
 #include <sys/types.h>
 #include <weir/plugin.h>
@@ -19,8 +19,9 @@ enum { LINE_CAP = 500 }; /* longer lines of output are logged in parts */
  * free. NULL: `*ret_fault` is the end of a sentence. */
 char **exec_split(const char *text, const char **ret_fault);
 
-/* Make '?' of each byte that the log would write as an escape, but of ASCII: of
- * what is no UTF-8, C1 controls, U+2028, U+2029 and marks of direction. */
+/* Make a blank of each ASCII control character, and '?' of each other byte that
+ * the log would write as an escape: of what is no UTF-8, C1 controls, U+2028,
+ * U+2029 and marks of direction. */
 void exec_clean(char *text, size_t len);
 
 /* `len`, or what is left without a character that is not there to its end. */
@@ -39,6 +40,9 @@ struct text {
  * 0. False: out of memory, nothing is appended. */
 bool exec_put_job(struct text *text, const struct weir_job *job, uint64_t run);
 
+/* The same with a line that says that a run is given up. */
+bool exec_put_cancel(struct text *text, uint64_t run);
+
 /* --- exec.c --------------------------------------------------------------- */
 
 /* An instance: what its commands have in common. */
@@ -48,7 +52,9 @@ struct exec {
     char **envp;
     size_t max_output;
     int64_t grace_ms;
-    struct child *first; /* of those that run */
+    struct child *first;   /* of those that run */
+    struct stream *stream; /* NULL: mode=once */
+    size_t log_before;     /* bytes of names in the lines that `loop` logs */
 };
 
 /* --- exec_output.c -------------------------------------------------------- */
@@ -71,10 +77,13 @@ struct output {
 /* What comes now is of this job; NULL: of none. */
 void output_about(struct output *output, const struct weir_job *job);
 
-/* Log the lines in it. Control characters could forge lines of the log and
- * become blanks; what the log would write as escapes, and so take more of it
- * than was counted, becomes '?'. */
+/* Log the lines in it, each cleaned: control characters could forge lines of
+ * the log, escapes would take more of it than was counted. */
 void output_take(struct output *output, const char *bytes, size_t len);
+
+/* Log a line that was not expected, behind a word about it. */
+void output_say(struct output *output, const char *what, const char *bytes,
+                size_t len);
 
 /* What was taken and is no whole line is one. */
 void output_end_line(struct output *output);

@@ -133,8 +133,8 @@ bool exec_put_job(struct text *text, const struct weir_job *job, uint64_t run)
 
     if (run > 0)
         put_number(text, "{\"run\":", (int64_t)run);
-    put_string(text, run > 0 ? ",\"topic\":" : "{\"topic\":",
-               weir_job_topic(job));
+    put_string(text,
+               run > 0 ? ",\"topic\":" : "{\"topic\":", weir_job_topic(job));
     put_string(text, ",\"id\":", weir_job_id(job));
     put_counters(text, job);
     put_number(text, ",\"token\":", (int64_t)weir_job_token(job));
@@ -157,3 +157,13 @@ bool exec_put_job(struct text *text, const struct weir_job *job, uint64_t run)
     return is_whole;
 }
 
+bool exec_put_cancel(struct text *text, uint64_t run)
+{
+    if (!reserve(text, sizeof("{\"cancel\":18446744073709551615}\n"))) {
+        text->has_failed = false;
+        return false;
+    }
+    put_number(text, "{\"cancel\":", (int64_t)run);
+    put_plain(text, "}\n");
+    return true;
+}

@@ -29,18 +29,29 @@ static void put(const struct output *output, enum weir_level level,
         weir_loop_log(output->loop, level, line);
 }
 
-/* What is dropped is the end, also where a shorter line would have room. */
-static void log_line(struct output *output)
+/* What exec says of it; the loop names the plugin. */
+static void say(const struct output *output, enum weir_level level,
+                const char *line)
 {
-    size_t cost = LOG_REST + output->log_before + output->line_len;
+    char text[LINE_CAP + 8];
+
+    (void)snprintf(text, sizeof(text), "exec: %s", line); /* fits */
+    put(output, level, output->job != NULL ? text : line);
+}
+
+/* Is there room for a line? What is dropped is the end, also where a shorter
+ * line would have room. */
+static bool takes(struct output *output, size_t len)
+{
+    size_t cost = LOG_REST + output->log_before + len;
 
     if (output->dropped_lines > 0 || output->logged + cost > output->max) {
-        output->dropped += output->line_len;
+        output->dropped += len;
         output->dropped_lines++;
-        return;
+        return false;
     }
     output->logged += cost;
-    put(output, WEIR_LEVEL_INFO, output->line);
+    return true;
 }
 
 static bool is_silent(const struct output *output)
@@ -54,7 +65,8 @@ static void end_line(struct output *output)
     exec_clean(output->line, output->line_len);
     if (output->line_len > 0 && !is_silent(output)) {
         memcpy(output->last, output->line, output->line_len + 1);
-        log_line(output);
+        if (takes(output, output->line_len))
+            put(output, WEIR_LEVEL_INFO, output->line);
     }
     output->line_len = 0;
 }
@@ -88,16 +100,30 @@ void output_take(struct output *output, const char *bytes, size_t len)
     size_t most = line_max(output);
 
     for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)bytes[i];
-
-        if (c == '\n')
+        if (bytes[i] == '\n')
             end_line(output);
         else if (output->line_len >= most)
             end_part(output);
-        if (c != '\n')
-            output->line[output->line_len++] =
-                c < ' ' || c == 0x7f ? ' ' : bytes[i];
+        if (bytes[i] != '\n')
+            output->line[output->line_len++] = bytes[i];
     }
+}
+
+void output_say(struct output *output, const char *what, const char *bytes,
+                size_t len)
+{
+    char line[LINE_CAP + 1];
+    size_t most = LINE_LEAST, from = strlen(what);
+
+    if (len > most - from)
+        len = exec_whole(bytes, most - from);
+    memcpy(line, what, from);
+    memcpy(line + from, bytes, len);
+    len += from;
+    line[len] = '\0';
+    exec_clean(line, len);
+    if (takes(output, len))
+        say(output, WEIR_LEVEL_WARN, line);
 }
 
 void output_end_line(struct output *output)
@@ -114,10 +140,10 @@ void output_end(struct output *output)
     if (output->dropped_lines == 0)
         return;
     (void)snprintf(text, sizeof(text),
-                   "exec: %zu bytes of output not shown, in %zu lines",
+                   "%zu bytes of output not shown, in %zu lines",
                    output->dropped, output->dropped_lines); /* fits */
     if (!is_silent(output))
-        put(output, WEIR_LEVEL_WARN, text);
+        say(output, WEIR_LEVEL_WARN, text);
     output->dropped = 0;
     output->dropped_lines = 0;
 }

@@ -79,12 +79,11 @@ size_t process_describe(const struct process_end *end, char *text, size_t cap)
     int len;
 
     if (!end->is_known)
-        len =
-            snprintf(text, cap, "exec: this program took the exit status away");
+        len = snprintf(text, cap, "this program took the exit status away");
     else if (end->signal != 0)
-        len = snprintf(text, cap, "exec: killed by signal %d", end->signal);
+        len = snprintf(text, cap, "killed by signal %d", end->signal);
     else
-        len = snprintf(text, cap, "exec: exit status %d", end->status);
+        len = snprintf(text, cap, "exit status %d", end->status);
     return (size_t)len; /* fits */
 }
 

@@ -52,6 +52,8 @@ static size_t shown(const char *text, size_t len)
 void exec_clean(char *text, size_t len)
 {
     for (size_t at = 0, got = 0; at < len; at += got) {
+        if ((unsigned char)text[at] < ' ' || text[at] == 0x7f)
+            text[at] = ' ';
         got = shown(text + at, len - at);
         if (got == 0) {
             text[at] = '?';

@@ -55,17 +55,22 @@ THIRD_PARTY = {
 # What a plugin may include of other people's, by its source.
 PLUGIN_LIBRARIES = {
     "plugins/archive.c": {"sqlite3.h"},
+    "plugins/exec_stream_child.c": {"sys/ioctl.h"},
     "plugins/notify.c": {"openssl/evp.h", "openssl/hmac.h"},
     "plugins/notify.h": {"curl/curl.h"},
 }
 
 # The private header of a plugin that has several sources.
 PLUGIN_HEADERS = {
-    "plugins/exec.c": {"exec.h"},
+    "plugins/exec.c": {"exec_stream.h"},
+    "plugins/exec_answer.c": {"exec_stream.h"},
     "plugins/exec_child.c": {"exec.h"},
     "plugins/exec_json.c": {"exec.h"},
     "plugins/exec_output.c": {"exec.h"},
     "plugins/exec_process.c": {"exec.h"},
+    "plugins/exec_stream.c": {"exec_stream.h"},
+    "plugins/exec_stream.h": {"exec.h"},
+    "plugins/exec_stream_child.c": {"exec_stream.h"},
     "plugins/exec_text.c": {"exec.h"},
     "plugins/notify.c": {"notify.h"},
     "plugins/notify_allow.c": {"notify.h"},
