@@ -30,7 +30,7 @@ static int calls_replayed(void)
     int sum = 0;
 
     for (; (at = strstr(at, words)) != NULL; at++)
-        sum += atoi(at + strlen(words));
+        sum += (int)strtol(at + strlen(words), NULL, 10);
     return sum;
 }
 
