@@ -24,7 +24,7 @@ unshare --mount --pid --fork true || give_up 'this machine lets nobody mount'
     make_debian trixie "$root"
 ) 9>"$1/lock" || give_up "debootstrap failed, see $root.log; it needs a network"
 inside "$root" '
-    export LC_ALL=C.UTF-8
+    export LC_ALL=C.UTF-8 WEIR_COMPAT=1
     cd /weir
     ./run test '"$(printf %q "$pattern")"'
 ' /dev /dev "$PWD" /weir "$PWD/build-compat" /weir/build

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, test } from 'node:test';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Client } from '../index.js';
+import { TestServer } from './server.js';
+
+let server;
+let client;
+before(async () => {
+  server = await new TestServer().start();
+  client = new Client(server.url, { log: () => {} });
+});
+beforeEach(() => server.redis.flushall());
+after(async () => {
+  await client?.close();
+  await server?.end();
+});
+
+test('a job with an id is added once', async () => {
+  const options = { id: 'order-42', delayMs: 3600000, retry: '1s ...',
+    ttlMs: 5000, url: 'http://a/', headers: { user: 'anna' } };
+  const added = await client.add('orders', { order: 42 }, options);
+  assert.deepEqual(added, { id: 'order-42', outcome: 'added' });
+  const again = await client.add('orders', { order: 43 }, options);
+  assert.deepEqual(again, { id: 'order-42', outcome: 'exists' });
+  assert.deepEqual(await client.topics(), ['orders']);
+  const job = await client.look('orders', 'order-42');
+  assert.equal(job.state, 'scheduled');
+  assert.deepEqual(job.body, { order: 42 });
+  assert.deepEqual(job.options, { retry: '1s ...', ttl_ms: 5000,
+    url: 'http://a/', headers: { user: 'anna' } });
+});
+
+test('a job without an id is told the one that was made', async () => {
+  const { id, outcome } = await client.add('t', null, { delayMs: 1000 });
+  assert.equal(outcome, 'added');
+  assert.match(id, /^~[-\w]{12}00$/);
+  assert.equal((await client.look('t', id)).body, null);
+});
+
+test('many jobs are added in packs, results in their order', async () => {
+  const jobs = Array.from({ length: 3000 }, (_, n) => ({ body: { n },
+    id: n % 3 ? `job-${n}` : undefined, delayMs: 3600000 }));
+  jobs.push({ id: 'job-1', body: 0, delayMs: 3600000 });
+  const results = await client.addMany('t', jobs);
+  assert.deepEqual(results.map(({ outcome }) => outcome),
+                   [...Array(3000).fill('added'), 'exists']);
+  for (const n of [0, 1, 1500, 2999]) {
+    assert.deepEqual((await client.look('t', results[n].id)).body, { n });
+  }
+  const counts = await client.counts('t');
+  assert.equal(counts.waiting, 3000);
+  assert.ok((await server.redis.keys('*:p:*')).length < 30);
+});
+
+test('jobs of one call have due times of their own', async () => {
+  const at = Date.now() + 7200000;
+  await client.addMany('t', [{ id: 'a', body: 1, atMs: at },
+    { id: 'b', body: 2, atMs: at + 1000 }, { id: 'c', body: 3, delayMs: 0 },
+    { id: 'd', body: 4, delayMs: 10000 }]);
+  assert.equal((await client.look('t', 'a')).dueMs, at);
+  assert.equal((await client.look('t', 'b')).dueMs, at + 1000);
+  assert.equal((await client.look('t', 'c')).state, 'ready');
+  assert.equal((await client.look('t', 'd')).state, 'scheduled');
+});
+
+test('the bound of a topic and another kind are told', async () => {
+  await server.redis.hset('weir:{t}:options', 'max_pending', '2');
+  await server.redis.hset('weir:{t}:meta', 'max_pending', '2', 'kind', 'delay');
+  const results = await client.addMany('t',
+                                       [1, 2, 3].map((body) => ({ body })));
+  assert.deepEqual(results.map(({ outcome }) => outcome),
+                   ['added', 'added', 'full']);
+  await server.redis.hset('weir:{s}:meta', 'kind', 'sync');
+  await assert.rejects(client.add('s', 1), { code: 'EKIND' });
+  await assert.rejects(client.add('s', 1, { id: 'a' }), { code: 'EKIND' });
+});
+
+test('what cannot be a job is refused before anything is sent', async () => {
+  const wrong = [['a b', 1, {}], ['t', 1, { id: 'a b' }],
+    ['t', 1, { id: '~a' }], ['t', 1, { delayMs: -1 }],
+    ['t', 1, { delayMs: 1.5 }],
+    ['t', 1, { retry: 'soon' }], ['t', 1, { ttlMs: '5s' }]];
+  for (const call of wrong) {
+    await assert.rejects(client.add(...call), RangeError, String(call));
+  }
+  await assert.rejects(client.addMany('t', [{ body: 1 }, { id: '{', body: 1 }]),
+                       RangeError);
+  assert.deepEqual(await server.redis.keys('*:p:*'), []);
+});
+
+test('an add is repeated until it is answered, and adds once', async () => {
+  const results = [];
+  const cut = () => server.redis.call('CLIENT', 'KILL', 'TYPE', 'normal',
+                                      'SKIPME', 'yes');
+  for (let i = 0; i < 40; i++) {
+    const adds = [client.addMany('t', Array(100).fill({ body: i })),
+      client.add('t', i, { id: `id-${i}` })];
+    await sleep(i % 4);
+    await cut();
+    results.push(...(await Promise.all(adds)).flat());
+  }
+  assert.equal(new Set(results.map(({ id }) => id)).size, 40 * 101);
+  assert.equal((await client.counts('t')).waiting, 40 * 101);
+});
+
+test('scripts that the server forgot are loaded again', async () => {
+  await client.add('t', 1);
+  await server.redis.script('FLUSH');
+  assert.equal((await client.add('t', 1)).outcome, 'added');
+  await server.redis.script('FLUSH');
+  assert.equal((await client.add('t', 1, { id: 'a' })).outcome, 'added');
+});
+
+test('a job is deleted once', async () => {
+  await client.add('t', 1, { id: 'a', delayMs: 1000000 });
+  const { id } = await client.add('t', 2, { delayMs: 1000000 });
+  assert.equal((await client.delete('t', 'a')).body, 1);
+  assert.equal(await client.delete('t', 'a'), null);
+  assert.equal((await client.delete('t', id)).body, 2);
+  assert.equal(await client.look('t', id), null);
+  assert.equal((await client.counts('t')).waiting, 0);
+  assert.equal(await client.counts('nothing'), null);
+});
+
+test('a prefix separates projects', async () => {
+  const shop = new Client(server.url, { prefix: 'shop', log: () => {} });
+  await shop.add('t', 1);
+  assert.deepEqual(await shop.topics(), ['t']);
+  assert.deepEqual(await client.topics(), []);
+  await shop.close();
+});

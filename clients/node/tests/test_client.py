@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: MIT
+"""The tests in JavaScript, the package, and the examples of the README."""
+
+import os
+import re
+import subprocess
+
+from e2e import PATIENCE, expect, expect_in, expect_true, test
+from library import ENV, FOLDER, SOURCES, node
+
+
+def run_tests(name):
+    done = node("--test", "--test-reporter=tap", "tests/%s.test.js" % name,
+                timeout=5 * PATIENCE)
+    print(done.stdout if done.returncode else "", done.stderr, sep="")
+    expect(0, done.returncode, "exit code of " + name)
+    count, = re.findall(r"^# pass (\d+)$", done.stdout, re.M)
+    expect_true(int(count) > 0, "tests ran")
+
+
+@test
+def the_client_does_what_its_tests_say(place):
+    run_tests("client")
+
+
+@test
+def the_worker_does_what_its_tests_say(place):
+    run_tests("worker")
+
+
+@test
+def the_vectors_of_the_wire_hold(place):
+    run_tests("vectors")
+
+
+@test
+def a_packed_library_has_scripts_and_types(place):
+    done = subprocess.run(
+        ["npm", "pack", "--pack-destination", place.dir], cwd=FOLDER, env=ENV,
+        text=True, capture_output=True, timeout=PATIENCE)
+    expect(0, done.returncode, done.stderr)
+    name = done.stdout.split()[-1]
+    listed = subprocess.run(["tar", "tzf", place.path(name)], check=True,
+                            text=True, capture_output=True).stdout.split()
+    for file in ("index.js", "index.d.ts", "lib/worker.js", "README.md",
+                 "scripts/push.lua", "scripts/beat.lua"):
+        expect_in("package/" + file, listed)
+    expect_true(not any("tests" in file for file in listed), listed)
+
+
+@test
+def the_examples_of_the_readme_run(place):
+    place.weir("add", "other")  # starts the server
+    url = "unix://" + os.path.join(place.data, "redis.sock")
+    with open(os.path.join(SOURCES, "README.md"), encoding="utf-8") as file:
+        blocks = re.findall(r"```js\n(.*?)```", file.read(), re.S)
+    expect(2, len(blocks))
+    for number, block in enumerate(blocks):
+        path = os.path.join(FOLDER, "example%d.mjs" % number)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(block.replace("redis://127.0.0.1", url)
+                       .replace("'weir'", "'./index.js'"))
+    done = node("example0.mjs", timeout=PATIENCE)
+    expect((0, ""), (done.returncode, done.stderr))
+    expect_in("order-42", done.stdout)
+    expect_in("ready", done.stdout)
+    worker = subprocess.Popen(["node", "example1.mjs"], cwd=FOLDER, env=ENV,
+                              text=True, stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    place.started.append(worker)
+    expect("order 42\n", worker.stdout.readline())
+    worker.terminate()
+    _, err = worker.communicate(timeout=PATIENCE)
+    expect((0, ""), (worker.returncode, err))
