@@ -3,6 +3,7 @@
 
 #include <ev.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "core/assert.h"
@@ -20,11 +21,9 @@ struct weir__ev_mailbox {
     struct weir__mailbox port; /* first */
     struct weir__mailbox_options options;
     struct ev_async arrived;
-    /* The lock of the queue covers all that follows as well. */
     struct weir__mailbox_queue queue;
-    pthread_t thread; /* that runs the loop */
-    bool has_thread;
-    size_t dropped; /* completions that nobody read */
+    _Atomic pthread_t thread; /* that runs the loop; 0: none has yet */
+    size_t dropped;           /* completions that nobody read */
 };
 
 static struct weir__ev_mailbox *mailbox_of(struct weir__mailbox *port)
@@ -37,14 +36,14 @@ static int put(struct weir__ev_mailbox *mailbox,
                struct weir__mailbox_message *message)
 {
     struct weir__mailbox_queue *queue = &mailbox->queue;
-    bool is_closed;
+    bool is_late;
 
     weir__mailbox_queue_lock(queue);
-    is_closed = queue->is_closed;
-    if (!is_closed && weir__mailbox_queue_put(queue, message))
+    is_late = queue->is_closed;
+    if (!is_late && weir__mailbox_queue_put(queue, message))
         ev_async_send(mailbox->options.loop, &mailbox->arrived);
     weir__mailbox_queue_unlock(queue);
-    return is_closed ? WEIR_ECANCELED : WEIR_OK;
+    return is_late ? WEIR_ECANCELED : WEIR_OK;
 }
 
 static void read_completed(struct weir__mailbox_message *message,
@@ -81,14 +80,14 @@ static struct completed *completed_new(struct weir__ev_mailbox *mailbox,
     return completed;
 }
 
-static void look(struct weir__ev_mailbox *mailbox, bool *ret_is_here,
-                 bool *ret_is_closed)
+static bool is_closed(struct weir__ev_mailbox *mailbox)
 {
+    bool is_it;
+
     weir__mailbox_queue_lock(&mailbox->queue);
-    *ret_is_closed = mailbox->queue.is_closed;
-    *ret_is_here = mailbox->has_thread &&
-                   pthread_equal(mailbox->thread, pthread_self()) != 0;
+    is_it = mailbox->queue.is_closed;
     weir__mailbox_queue_unlock(&mailbox->queue);
+    return is_it;
 }
 
 static int post(struct weir__mailbox *port, uint64_t ticket,
@@ -96,13 +95,11 @@ static int post(struct weir__mailbox *port, uint64_t ticket,
 {
     struct weir__ev_mailbox *mailbox = mailbox_of(port);
     struct completed *completed;
-    bool is_here, is_closed;
     int rc;
 
-    look(mailbox, &is_here, &is_closed);
-    if (is_closed)
+    if (is_closed(mailbox))
         return WEIR_ECANCELED;
-    if (is_here) {
+    if (weir__mailbox_is_here(mailbox)) {
         mailbox->options.completed(ticket, completion, mailbox->options.arg);
         return WEIR_OK;
     }
@@ -151,30 +148,27 @@ struct weir__mailbox *weir__mailbox_port(struct weir__ev_mailbox *mailbox)
     return &mailbox->port;
 }
 
-bool weir__mailbox_is_here(struct weir__ev_mailbox *mailbox)
+static pthread_t thread_of(const struct weir__ev_mailbox *mailbox)
 {
-    bool is_here, is_closed;
+    return atomic_load_explicit(&mailbox->thread, memory_order_relaxed);
+}
 
-    look(mailbox, &is_here, &is_closed);
-    return is_here;
+bool weir__mailbox_is_here(const struct weir__ev_mailbox *mailbox)
+{
+    return thread_of(mailbox) == pthread_self();
 }
 
 bool weir__mailbox_may_be_here(const struct weir__ev_mailbox *mailbox)
 {
-    return !mailbox->has_thread ||
-           pthread_equal(mailbox->thread, pthread_self()) != 0;
+    pthread_t thread = thread_of(mailbox);
+
+    return thread == 0 || thread == pthread_self();
 }
 
 void weir__mailbox_here(struct weir__ev_mailbox *mailbox)
 {
-    pthread_t self = pthread_self();
-
-    if (mailbox->has_thread && pthread_equal(mailbox->thread, self) != 0)
-        return; /* only this thread writes it, or hands the loop over */
-    weir__mailbox_queue_lock(&mailbox->queue);
-    mailbox->thread = self;
-    mailbox->has_thread = true;
-    weir__mailbox_queue_unlock(&mailbox->queue);
+    atomic_store_explicit(&mailbox->thread, pthread_self(),
+                          memory_order_relaxed);
 }
 
 int weir__mailbox_send(struct weir__ev_mailbox *mailbox,

@@ -3,6 +3,7 @@
 
 #include <ev.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <weir/base.h>
 
@@ -17,6 +18,7 @@ struct weir__ev_thread {
     void (*begun)(void *arg);
     void (*ended)(void *arg);
     void *arg;
+    sem_t *has_begun; /* of the caller of start, who waits for it */
 };
 
 static void on_end(struct ev_loop *loop, ev_async *end, int events)
@@ -54,25 +56,34 @@ static void *work(void *arg)
     struct weir__ev_thread *thread = arg;
 
     thread->begun(thread->arg);
+    (void)sem_post(thread->has_begun); /* its count is 0 */
     ev_run(thread->loop, 0);
     thread->ended(thread->arg);
     return NULL;
 }
 
-/* The new thread must not see a signal before it blocks them. */
+/* The new thread must not see a signal before it blocks them. It may have ended
+ * when it has begun. */
 int weir__ev_thread_start(struct weir__ev_thread *thread,
                           void (*begun)(void *arg), void (*ended)(void *arg),
                           void *arg)
 {
+    sem_t has_begun;
     sigset_t before;
     int rc;
 
+    if (sem_init(&has_begun, 0, 0) != 0)
+        return WEIR_ESYSTEM;
     thread->begun = begun;
     thread->ended = ended;
     thread->arg = arg;
+    thread->has_begun = &has_begun;
     weir__ev_signals_block(&before);
     rc = pthread_create(&thread->thread, NULL, work, thread);
+    while (rc == 0 && sem_wait(&has_begun) != 0)
+        ; /* a signal came */
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)sem_destroy(&has_begun);
     return rc == 0 ? WEIR_OK : WEIR_ESYSTEM;
 }
 

@@ -14,8 +14,9 @@ int weir__ev_thread_open(struct weir__ev_thread **ret_thread);
 
 struct ev_loop *weir__ev_thread_loop(struct weir__ev_thread *thread);
 
-/* Run `begun`, the loop until its end, then `ended`, on a new thread. `ended`
- * may free the thread after it was let go. WEIR_ESYSTEM. */
+/* Run `begun`, the loop until its end, then `ended`, on a new thread; returns
+ * when `begun` has. `ended` may free the thread after it was let go.
+ * WEIR_ESYSTEM. */
 int weir__ev_thread_start(struct weir__ev_thread *thread,
                           void (*begun)(void *arg), void (*ended)(void *arg),
                           void *arg);

@@ -173,9 +173,11 @@ int weir_reactor_change(struct weir_reactor *reactor,
                         size_t *ret_at, struct weir_error *err)
 {
     struct plans plans = {0};
-    int rc;
+    int rc = weir__facade_check_thread(reactor, err);
 
     *ret_at = count;
+    if (rc < 0)
+        return rc;
     if (reactor->is_freed)
         return weir__error_code(err, WEIR_ECANCELED);
     if (plans_init(&plans, changes, count) < 0) {

@@ -79,6 +79,11 @@ int weir__facade_open(struct weir_reactor *reactor, const char *topic,
                       const char *kind, struct weir__store_topic **ret_handle,
                       struct weir_error *err);
 
+/* WEIR_ETHREAD with a sentence: the caller is not on the loop's thread. Before
+ * the loop's first turn any thread is taken for that one. */
+int weir__facade_check_thread(const struct weir_reactor *reactor,
+                              struct weir_error *err);
+
 /* As weir__reactor_measure and weir__reactor_times, for the command. */
 void weir__facade_measure(struct weir_reactor *reactor);
 void weir__facade_times(const struct weir_reactor *reactor, weir__times_fn fn,

@@ -98,6 +98,10 @@ int weir_reactor_stats(struct weir_reactor *reactor, const char *topic,
 int weir_reactor_topics(struct weir_reactor *reactor, weir_topics_fn fn,
                         void *arg)
 {
+    int rc = weir__facade_check_thread(reactor, NULL);
+
+    if (rc < 0)
+        return rc;
     if (reactor->is_freed)
         return WEIR_ECANCELED;
     return reactor->store->ops->topics(reactor->store, fn, arg);

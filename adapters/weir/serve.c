@@ -285,8 +285,10 @@ int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
                        struct weir_error *err)
 {
     struct weir__prepared prepared = {0};
-    int rc;
+    int rc = weir__facade_check_thread(reactor, err);
 
+    if (rc < 0)
+        return rc;
     if (reactor->is_freed)
         return weir__error_code(err, WEIR_ECANCELED);
     rc = weir__topic_check(weir__slice_str(topic), err);

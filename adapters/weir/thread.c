@@ -248,14 +248,24 @@ static void send_back(struct weir__many *many)
     weir__fd_mailbox_put(&thread->mailbox, &many->message);
 }
 
+static int check_started(const struct weir_thread *thread,
+                         struct weir_error *err)
+{
+    if (thread->reactor == NULL)
+        return weir__error_code(err, WEIR_ECANCELED);
+    if (!thread->is_started)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "the thread does not run: weir_thread_start "
+                               "comes first");
+    return WEIR_OK;
+}
+
 static int submit(struct weir_thread *thread, struct weir__many *many)
 {
     struct weir__mailbox_queue *queue = &thread->mailbox.queue;
     size_t bytes;
     int rc;
 
-    if (thread->reactor == NULL)
-        return WEIR_ECANCELED;
     if (many->bytes < WEIR__MAILBOX_MESSAGE_MIN)
         many->bytes = WEIR__MAILBOX_MESSAGE_MIN;
     bytes = many->bytes; /* `many` is not ours once it is sent */
@@ -272,8 +282,10 @@ int weir_thread_submit(struct weir_thread *thread,
                        const struct weir_new_jobs *jobs, struct weir_error *err)
 {
     struct weir__many *many;
-    int rc = weir__many_copy(jobs, &many, err);
+    int rc = check_started(thread, err);
 
+    if (rc == WEIR_OK)
+        rc = weir__many_copy(jobs, &many, err);
     if (rc < 0)
         return rc;
     many->done = send_back;
@@ -312,14 +324,15 @@ static void stop(int code, struct weir_reactor *reactor, void *arg)
 
 int weir_thread_stop(struct weir_thread *thread, weir_stopped_fn fn, void *arg)
 {
-    struct told *told = told_new(thread, fn, arg);
-    int rc;
+    int rc = check_started(thread, NULL);
+    struct told *told;
 
+    if (rc < 0)
+        return rc;
+    told = told_new(thread, fn, arg);
     if (told == NULL)
         return WEIR_ENOMEM;
-    rc = thread->reactor == NULL
-             ? WEIR_ECANCELED
-             : weir_reactor_call(thread->reactor, stop, told);
+    rc = weir_reactor_call(thread->reactor, stop, told);
     if (rc < 0)
         weir__mem_free(told);
     return rc;
@@ -334,7 +347,7 @@ static void give_back(int code, struct weir_reactor *reactor, void *arg)
 
 int weir_thread_give_back(struct weir_thread *thread)
 {
-    if (thread->reactor == NULL)
-        return WEIR_ECANCELED;
-    return weir_reactor_call(thread->reactor, give_back, NULL);
+    int rc = check_started(thread, NULL);
+
+    return rc < 0 ? rc : weir_reactor_call(thread->reactor, give_back, NULL);
 }

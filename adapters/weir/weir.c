@@ -249,6 +249,8 @@ static void destroy(void *arg)
 {
     struct weir_reactor *reactor = arg;
 
+    if (reactor->mailbox != NULL)
+        weir__mailbox_here(reactor->mailbox); /* its last callbacks are here */
     reactor->is_freed = true;
     if (reactor->core != NULL) {
         weir__reactor_halt(reactor->core);
@@ -396,6 +398,10 @@ void weir__facade_times(const struct weir_reactor *reactor, weir__times_fn fn,
 int weir_reactor_counters(const struct weir_reactor *reactor, const char *topic,
                           weir_counter_fn fn, void *arg)
 {
+    int rc = weir__facade_check_thread(reactor, NULL);
+
+    if (rc < 0)
+        return rc;
     if (reactor->core == NULL)
         return WEIR_ECANCELED;
     return weir__reactor_counters(reactor->core, weir__slice_str(topic), fn,
@@ -427,6 +433,17 @@ void weir_reactor_give_back(struct weir_reactor *reactor)
     reactor->depth--;
 }
 
+int weir__facade_check_thread(const struct weir_reactor *reactor,
+                              struct weir_error *err)
+{
+    if (weir__mailbox_may_be_here(reactor->mailbox))
+        return WEIR_OK;
+    return weir__error_set(err, WEIR_ETHREAD,
+                           "this is not the thread of the reactor's loop: have "
+                           "weir_reactor_call run a function there, or add "
+                           "jobs with weir_reactor_submit");
+}
+
 /* --- topics --------------------------------------------------------------- */
 
 /* The first kind is that of topics that nobody declared. */
@@ -447,8 +464,10 @@ int weir__facade_open(struct weir_reactor *reactor, const char *topic,
         .name = weir__slice_str(topic),
     };
     const struct weir__store_ops *ops;
-    int rc = weir__topic_check(options.name, err);
+    int rc = weir__facade_check_thread(reactor, err);
 
+    if (rc == WEIR_OK)
+        rc = weir__topic_check(options.name, err);
     if (rc < 0)
         return rc;
     if (reactor->is_freed)

@@ -61,6 +61,10 @@ void weir_reactor_worker(const struct weir_reactor *reactor,
 int weir_reactor_workers(struct weir_reactor *reactor, weir_workers_fn fn,
                          void *arg)
 {
+    int rc = weir__facade_check_thread(reactor, NULL);
+
+    if (rc < 0)
+        return rc;
     if (reactor->is_freed)
         return WEIR_ECANCELED;
     return reactor->store->ops->workers(reactor->store, fn, arg);

@@ -170,8 +170,12 @@ TEST(a_job_that_the_host_submits_brings_its_durability)
 
 TEST(a_thread_that_never_started_is_freed_with_what_it_was_asked)
 {
+    struct weir_new_job job = {.id = "a"};
+
     serve(run_done);
-    submit("orders", "a");
+    EXPECT_INT(WEIR_OK,
+               weir_reactor_submit(weir_thread_reactor(weir),
+                                   &JOBS("orders", &job, 1, on_added), NULL));
     close_host();
     EXPECT_INT(1, answers);
     EXPECT_INT(WEIR_ECANCELED, last_code);
@@ -351,8 +355,9 @@ TEST(a_handler_may_free_the_thread_that_it_runs_on)
     struct weir_new_job job = {0};
 
     serve(run_free);
-    EXPECT_INT(WEIR_OK, weir_thread_submit(
-                            weir, &JOBS("orders", &job, 1, ignore), NULL));
+    EXPECT_INT(WEIR_OK,
+               weir_reactor_submit(weir_thread_reactor(weir),
+                                   &JOBS("orders", &job, 1, ignore), NULL));
     start();
     await_over();
 }
@@ -532,6 +537,9 @@ TEST(what_is_wrong_is_said_at_once_or_as_the_jobs_code)
     EXPECT_CONTAINS("leave loop out", err.text);
     options = (struct weir_options){.redis_url = "http://x"};
     EXPECT_INT(WEIR_EINVAL, weir_thread_open(&options, &none, &err));
+    EXPECT_INT(WEIR_OK, weir_reactor_declare(weir_thread_reactor(weir), "plain",
+                                             "list", NULL));
+    start();
     EXPECT_INT(
         WEIR_EINVAL,
         weir_thread_submit(weir, &JOBS("orders", jobs, 2, on_added), &err));
@@ -548,9 +556,6 @@ TEST(what_is_wrong_is_said_at_once_or_as_the_jobs_code)
         WEIR_ETOOBIG,
         weir_thread_submit(
             weir, &JOBS("orders", jobs, WEIR_MAX_ADD + 1, on_added), &err));
-    EXPECT_INT(WEIR_OK, weir_reactor_declare(weir_thread_reactor(weir), "plain",
-                                             "list", NULL));
-    start();
     submit("plain", "entries-have-no-id");
     await(&answers, 1);
     EXPECT_INT(WEIR_EINVAL, last_code);

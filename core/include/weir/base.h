@@ -45,25 +45,26 @@ enum weir_level {
     WEIR_LEVEL_ERROR
 };
 
-#define WEIR_ERROR_MAP(X)                                     \
-    X(-1, NOMEM, "out of memory")                             \
-    X(-2, INVAL, "argument not accepted")                     \
-    X(-3, TIMEDOUT, "deadline passed")                        \
-    X(-4, CONN, "server connection lost")                     \
-    X(-5, ABI, "plugin built for another ABI")                \
-    X(-6, EXISTS, "a job with this id exists already")        \
-    X(-7, NOTFOUND, "no such job or topic")                   \
-    X(-8, TOOBIG, "larger than the limit")                    \
-    X(-9, FULL, "queue is full")                              \
-    X(-10, CANCELED, "given up because of shut-down")         \
-    X(-11, SERVER, "the server refused the request")          \
-    X(-12, MALFORMED, "not valid msgpack")                    \
-    X(-13, NEWER, "written by a newer version of weir")       \
-    X(-14, KIND, "not for topics of this kind")               \
-    X(-15, SYSTEM, "the operating system refused")            \
-    X(-16, UNKNOWN, "connection lost before the answer came") \
-    X(-17, DROPPED, "dropped: its group is full")             \
-    X(-18, WEAK, "added, but not known to be where it was to be")
+#define WEIR_ERROR_MAP(X)                                         \
+    X(-1, NOMEM, "out of memory")                                 \
+    X(-2, INVAL, "argument not accepted")                         \
+    X(-3, TIMEDOUT, "deadline passed")                            \
+    X(-4, CONN, "server connection lost")                         \
+    X(-5, ABI, "plugin built for another ABI")                    \
+    X(-6, EXISTS, "a job with this id exists already")            \
+    X(-7, NOTFOUND, "no such job or topic")                       \
+    X(-8, TOOBIG, "larger than the limit")                        \
+    X(-9, FULL, "queue is full")                                  \
+    X(-10, CANCELED, "given up because of shut-down")             \
+    X(-11, SERVER, "the server refused the request")              \
+    X(-12, MALFORMED, "not valid msgpack")                        \
+    X(-13, NEWER, "written by a newer version of weir")           \
+    X(-14, KIND, "not for topics of this kind")                   \
+    X(-15, SYSTEM, "the operating system refused")                \
+    X(-16, UNKNOWN, "connection lost before the answer came")     \
+    X(-17, DROPPED, "dropped: its group is full")                 \
+    X(-18, WEAK, "added, but not known to be where it was to be") \
+    X(-19, THREAD, "not on the thread of the reactor's loop")
 
 enum weir_error_code {
     WEIR_OK = 0,

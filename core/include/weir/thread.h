@@ -16,7 +16,7 @@
  * Until it is started the reactor is used as <weir/weir.h> says, on the thread
  * that opened it: topics are served there, and errors seen at once. From then
  * on other threads use weir_reactor_call, weir_reactor_submit, weir_complete
- * and the functions below, nothing else.
+ * and the functions below; what else they ask of it is WEIR_ETHREAD.
  *
  * The reactor's thread blocks all signals but those of faults (SIGSEGV, SIGBUS,
  * SIGFPE, SIGILL). Nothing here prints or exits. */
@@ -41,8 +41,8 @@ weir_thread_open(const struct weir_options *options,
 WEIR_API struct weir_reactor *
 weir_thread_reactor(const struct weir_thread *thread);
 
-/* Run the loop from now on. WEIR_ESYSTEM: no thread can be started.
- * WEIR_EINVAL: it runs already. */
+/* Run the loop from now on: its thread runs when this returns. WEIR_ESYSTEM: no
+ * thread can be started. WEIR_EINVAL: it runs already. */
 WEIR_API WEIR_MUST_CHECK int weir_thread_start(struct weir_thread *thread,
                                                struct weir_error *err);
 
@@ -57,6 +57,8 @@ WEIR_API WEIR_MUST_CHECK int weir_thread_start(struct weir_thread *thread,
 WEIR_API void weir_thread_free(struct weir_thread *thread);
 
 /* --- to the reactor's thread ------------------------------------------ */
+
+/* Before the start these return WEIR_EINVAL. */
 
 /* As weir_reactor_submit, but `fn` runs on the host's thread. Until it did its
  * jobs count against a bound of 64 MiB, for each call 1 KiB at least:

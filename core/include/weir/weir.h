@@ -5,9 +5,11 @@
 /* weir for programs that embed it: a job reactor on the caller's libev loop.
  *
  * Open a reactor, serve topics with handlers (plain functions or plugins), add
- * jobs; run the loop. Everything happens on the loop's thread. A reactor owns
- * no globals: a process may have several. It installs no signal handler, never
- * exits, prints nothing; what it has to say goes through the log callback.
+ * jobs; run the loop. Everything happens on the loop's thread, which is the one
+ * that ran its last turn: on another one requests, and what is to be served,
+ * are refused with WEIR_ETHREAD. A reactor owns no globals: a process may have
+ * several. It installs no signal handler, never exits, prints nothing; what it
+ * has to say goes through the log callback.
  *
  * Writes to a dead connection raise SIGPIPE: the library blocks that signal
  * around its writes, so the host need not ignore it.
