@@ -450,6 +450,7 @@ static void on_settled(void *user, size_t count, size_t too_late)
 
     WEIR_ASSERT(too_late <= count);
     lane->reactor->totals.refused += too_late;
+    lane->answered += count;
     if (lane->is_sleeping)
         weir__lane_list_push(lane, WEIR__LANES_IDLE);
 }

@@ -147,6 +147,8 @@ struct weir__lane {
     struct weir__lane_deadline claim_at;   /* in the heap: asleep, resting */
     struct weir__lane_deadline renew_at;   /* in the heap while jobs are held */
     struct weir__lane_deadline timeout_at; /* while runs are pending */
+    uint64_t answered;                     /* verdicts */
+    uint64_t marked;    /* and how many are to be, of weir__reactor_mark */
     int64_t renewed_ns; /* since when all that is held is surely under lease */
 
     uint32_t *late_counts;     /* WEIR__BUCKETS, NULL until the first run */

@@ -272,6 +272,30 @@ int64_t weir__reactor_tick(struct weir__reactor *reactor)
     return next_deadline(reactor, is_more);
 }
 
+/* Verdicts are answered in their order, but for those that the store holds
+ * back. Not each that the store counts is told of: where nothing is left all
+ * are answered. */
+void weir__reactor_mark(struct weir__reactor *reactor)
+{
+    for (struct weir__lane *lane = reactor->lanes; lane != NULL;
+         lane = lane->next)
+        lane->marked =
+            lane->answered + lane->store->ops->unsettled(lane->topic);
+}
+
+bool weir__reactor_mark_is_settled(const struct weir__reactor *reactor)
+{
+    for (const struct weir__lane *lane = reactor->lanes; lane != NULL;
+         lane = lane->next) {
+        const struct weir__store_ops *ops = lane->store->ops;
+
+        if (ops->unsettled(lane->topic) > 0 &&
+            (lane->answered < lane->marked || ops->holds_back(lane->topic)))
+            return false;
+    }
+    return true;
+}
+
 void weir__reactor_totals(const struct weir__reactor *reactor,
                           struct weir_totals *ret_totals)
 {

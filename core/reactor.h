@@ -193,6 +193,11 @@ void weir__reactor_halt(struct weir__reactor *reactor);
  * harmless. */
 int64_t weir__reactor_tick(struct weir__reactor *reactor);
 
+/* Mark the verdicts that are not answered yet; and are all of them by now? One
+ * mark at a time: those of another one are forgotten. */
+void weir__reactor_mark(struct weir__reactor *reactor);
+bool weir__reactor_mark_is_settled(const struct weir__reactor *reactor);
+
 void weir__reactor_totals(const struct weir__reactor *reactor,
                           struct weir_totals *ret_totals);
 

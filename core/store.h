@@ -189,6 +189,12 @@ struct weir__store_ops {
     void (*stop)(struct weir__store_topic *topic);
     /* How many verdicts were handed to settle and not answered yet. */
     size_t (*unsettled)(const struct weir__store_topic *topic);
+    /* Some of them wait until the server takes them, and others may overtake
+     * them. May be NULL, with what else only hosts ask for. */
+    bool (*holds_back)(const struct weir__store_topic *topic);
+    /* Bytes of jobs and commands that wait for the topic's server. May be NULL,
+     * likewise. */
+    size_t (*waiting)(const struct weir__store_topic *topic);
     /* Add the topic's lateness samples to its statistics: `counts` has one
      * entry for each bucket of core/histogram.h. */
     void (*lateness)(struct weir__store_topic *topic, const uint32_t *counts,

@@ -4,10 +4,11 @@
 
 /* The inside of <weir/weir.h>: what a struct weir_reactor is made of. Shared by
  * weir.c (life, the store and its topics), serve.c (handlers and plugins),
- * change.c (which topics have which), add.c and manage.c (jobs and topics),
- * worker.c (who is there), current.c (what runs) and thread.c (a thread of its
- * own); trial.c shares a part. These and the command line are the only files
- * that name several adapters. */
+ * change.c (which topics have which), add.c, many.c and manage.c (jobs and
+ * topics), notices.c (what hosts are told once), worker.c (who is there),
+ * current.c (what runs) and thread.c (a thread of its own); trial.c shares a
+ * part. These and the command line are the only files that name several
+ * adapters. */
 
 #include <weir/change.h>
 #include <weir/past.h>
@@ -18,6 +19,7 @@
 #include "adapters/ev/plugin_loop.h"
 #include "adapters/ev/pool.h"
 #include "adapters/redis/redis.h"
+#include "adapters/weir/notices.h"
 #include "core/error.h"
 #include "core/reactor.h"
 
@@ -61,6 +63,7 @@ struct weir_reactor {
     void *ended_arg;
     weir_drop_fn drop_fn;
     void *drop_arg;
+    struct weir__notices notices;
     size_t held;   /* handles, while it is being freed */
     int depth;     /* callbacks of ours on the stack */
     bool is_freed; /* weir_reactor_free was called, maybe deferred */
@@ -117,6 +120,9 @@ int weir__facade_check_job(const struct weir_new_job *job,
 int weir__facade_check_fit(const char *topic, const char *kind,
                            const struct weir_new_job *job,
                            struct weir_error *err);
+
+const char *weir__facade_kind_of(const struct weir_reactor *reactor,
+                                 const struct weir__store_topic *handle);
 
 /* Add a job that was checked; `old`: with that past, or NULL. */
 int weir__facade_put(const struct weir_reactor *reactor,

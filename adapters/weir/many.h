@@ -19,7 +19,8 @@ struct weir__many {
     struct weir_added *added;
     struct weir__one *ones; /* one for each job */
     size_t count;
-    size_t open; /* not answered yet */
+    size_t open;               /* not answered yet */
+    struct weir__tally *tally; /* that counts it; NULL: not on the loop yet */
     size_t bytes;
 };
 

@@ -122,5 +122,5 @@ int weir_reactor_restore(struct weir_reactor *reactor, const char *topic,
     if (rc < 0)
         return rc;
     return weir__error_code(
-        err, weir__facade_put(reactor, handle, &old->job, old, fn, arg));
+        err, weir__tally_put(reactor, handle, &old->job, old, fn, arg));
 }

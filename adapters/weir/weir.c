@@ -39,9 +39,10 @@ static int64_t on_tick(void *arg)
 
     weir__mailbox_here(reactor->mailbox);
     reactor->depth++;
+    weir__notices_run(reactor); /* first: what they add leaves in this turn */
     wait_ns = weir__reactor_tick(reactor->core);
     reactor->depth--;
-    return wait_ns;
+    return weir__notices_are_due(reactor) ? 0 : wait_ns;
 }
 
 /* Unique enough for two reactors that start in the same process at once: the
@@ -264,6 +265,7 @@ static void destroy(void *arg)
     reactor->store = NULL; /* what handlers send now has nowhere to go */
     weir__reactor_free(reactor->core);
     reactor->core = NULL; /* what plugins complete now is over */
+    weir__notices_fini(&reactor->notices);
     weir__driver_close(reactor->driver);
     while (reactor->plugins != NULL) {
         struct weir__bound_plugin *bound = reactor->plugins;
@@ -343,6 +345,8 @@ int weir_reactor_open(const struct weir_options *options,
     rc = weir__redis_url_parse(options->redis_url, &reactor->url, err);
     if (rc == WEIR_OK)
         rc = open_tls(reactor, err);
+    if (rc == WEIR_OK)
+        rc = weir__error_code(err, weir__notices_init(&reactor->notices));
     if (rc == WEIR_OK)
         rc = set_name(reactor, options->name, err);
     if (rc == WEIR_OK)

@@ -25,8 +25,9 @@ def shell(place, script):
     return done.stdout
 
 
-def run_host(place, number):
-    """Compile one of the page's sources, run it on a private server."""
+def build_host(place, number):
+    """Compile one of the page's sources; the words that run it on a private
+    server."""
     source = re.findall(r"```c\n(.*?)```", page(), re.S)[number]
     place.write("host.c", source)
     shell(place, "${CC:-cc} ${CFLAGS-} -std=c11 -Wall -Wextra -Werror "
@@ -34,7 +35,11 @@ def run_host(place, number):
                  "-L %s/lib -Wl,-rpath,%s/lib -lweir -lev"
           % (ROOT, os.path.abspath(BUILD), os.path.abspath(BUILD)))
     place.ok("topic", "list")  # starts the server
-    return shell(place, "./host unix://%s/redis.sock" % place.data)
+    return ["./host", "unix://%s/redis.sock" % place.data]
+
+
+def run_host(place, number):
+    return shell(place, " ".join(build_host(place, number)))
 
 
 @test
@@ -50,6 +55,19 @@ def a_host_with_a_thread_hears_of_what_it_adds(place):
 @test
 def a_handler_waits_on_the_loop_of_a_thread(place):
     expect("greet: no error\n", run_host(place, 2))
+
+
+@test
+def more_jobs_are_added_than_there_is_room_for(place):
+    host = subprocess.Popen(build_host(place, 3), cwd=place.dir, text=True,
+                            stdout=subprocess.PIPE)
+    place.started.append(host)
+    expect("200000 jobs: no error, had to wait\n", host.stdout.read())
+    _, status, usage = os.wait4(host.pid, 0)
+    host.returncode = os.waitstatus_to_exitcode(status)
+    expect(0, host.returncode)
+    if "sanitize" not in os.environ.get("CFLAGS", ""):  # which keep memory
+        expect_true(usage.ru_maxrss < 150 * 1024, "%d KiB" % usage.ru_maxrss)
 
 
 @test

@@ -62,7 +62,8 @@ def everything_is_where_it_belongs(place):
     for name in ("bin/weir", "bin/weir-bench", "include/weir/base.h",
                  "include/weir/body.h", "include/weir/change.h",
                  "include/weir/job.h",
-                 "include/weir/loop.h", "include/weir/past.h",
+                 "include/weir/loop.h", "include/weir/notice.h",
+                 "include/weir/past.h",
                  "include/weir/plugin.h", "include/weir/plugin.hpp",
                  "include/weir/redis.h", "include/weir/weir.hpp",
                  "include/weir/test.h",
@@ -85,9 +86,9 @@ def everything_is_where_it_belongs(place):
                  "share/man/man7/weir-guarantees.7",
                  "share/doc/weir/guarantees.md", "share/doc/weir/kinds.md"):
         expect_true(os.path.isfile(os.path.join(prefix, name)), name)
-    expect(["base.h", "body.h", "change.h", "job.h", "loop.h", "past.h",
-            "plugin.h", "plugin.hpp", "redis.h", "test.h", "thread.h",
-            "weir.h", "weir.hpp", "worker.h"],
+    expect(["base.h", "body.h", "change.h", "job.h", "loop.h",
+            "notice.h", "past.h", "plugin.h", "plugin.hpp", "redis.h",
+            "test.h", "thread.h", "weir.h", "weir.hpp", "worker.h"],
            sorted(os.listdir(prefix + "/include/weir")))
 
 

@@ -102,6 +102,14 @@ static void flush(struct weir__store_topic *base)
     weir__bounded_flush_claim(topic);
 }
 
+static size_t collected(const struct weir__store_topic *base)
+{
+    const struct weir__bounded_topic *topic =
+        (const struct weir__bounded_topic *)base; /* its first member */
+
+    return topic->shared->collected;
+}
+
 const struct weir__kind weir__bounded_kind = {
     .name = "bounded",
     .topic_size = sizeof(struct weir__bounded_topic),
@@ -116,6 +124,7 @@ const struct weir__kind weir__bounded_kind = {
     .start = weir__bounded_start,
     .renew = weir__bounded_renew,
     .is_unleased = is_unleased,
+    .collected = collected,
     .add = weir__bounded_add,
     .purge = weir__bounded_purge,
     .list = weir__bounded_list,

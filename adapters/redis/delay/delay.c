@@ -170,6 +170,22 @@ static int delay_stats(struct weir__store_topic *base, weir_stats_fn fn,
     return WEIR_OK;
 }
 
+static bool holds_back(const struct weir__store_topic *base)
+{
+    const struct weir__delay_topic *topic =
+        (const struct weir__delay_topic *)base; /* its first member */
+
+    return topic->backlog_cost > 0;
+}
+
+static size_t collected(const struct weir__store_topic *base)
+{
+    const struct weir__delay_topic *topic =
+        (const struct weir__delay_topic *)base; /* its first member */
+
+    return topic->shared->collected;
+}
+
 const struct weir__kind weir__delay_kind = {
     .name = "delay",
     .topic_size = sizeof(struct weir__delay_topic),
@@ -190,6 +206,8 @@ const struct weir__kind weir__delay_kind = {
     .start = weir__delay_start,
     .stop = weir__delay_stop,
     .unsettled = weir__delay_unsettled,
+    .holds_back = holds_back,
+    .collected = collected,
     .undeliverable = &weir__script_delay_undeliverable,
     .undeliverable_keys = "ids meta dead rec relay",
     .write_undeliverable = write_undeliverable,

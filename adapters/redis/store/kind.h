@@ -72,6 +72,9 @@ struct weir__kind {
     void (*start)(struct weir__store_topic *topic, struct weir__run *run);
     void (*stop)(struct weir__store_topic *topic);
     size_t (*unsettled)(const struct weir__store_topic *topic);
+    bool (*holds_back)(const struct weir__store_topic *topic);
+    /* Bytes of jobs that wait in the kind's own memory. NULL: none do. */
+    size_t (*collected)(const struct weir__store_topic *topic);
     /* Append the calls that prolong all that the topic holds. Behind the
      * keeper's gate, too, on its thread. */
     void (*renew)(struct weir__renewals *renewals,

@@ -182,6 +182,20 @@ static size_t topic_unsettled(const struct weir__store_topic *topic)
                           : topic->kind->unsettled(topic));
 }
 
+static bool topic_holds_back(const struct weir__store_topic *topic)
+{
+    return topic->kind->holds_back != NULL && topic->kind->holds_back(topic);
+}
+
+static size_t topic_waiting(const struct weir__store_topic *topic)
+{
+    size_t collected =
+        topic->kind->collected == NULL ? 0 : topic->kind->collected(topic);
+
+    return collected + weir__place_queued(topic->place) +
+           topic->store->unconfirmed;
+}
+
 /* --- requests ----------------------------------------------------------- */
 
 /* Of a request that the kind does not have, or that nobody answers any more. */
@@ -274,6 +288,8 @@ const struct weir__store_ops weir__redis_ops = {
     .renew = weir__leases_renew,
     .stop = topic_stop,
     .unsettled = topic_unsettled,
+    .holds_back = topic_holds_back,
+    .waiting = topic_waiting,
     .lateness = weir__topic_lateness,
     .add = topic_add,
     .show = topic_show,
