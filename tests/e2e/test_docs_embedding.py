@@ -76,14 +76,17 @@ def the_examples_compile_as_the_page_says(place):
     names = [name for name in os.listdir(examples) if name.endswith(".c")]
     expect_true(len(names) > 1, "there are examples")
     for name in names:
+        needs = {"embed_glib.c": "glib-2.0", "embed_uv.c": "libuv"}.get(name)
+        flags = "$(pkg-config --cflags %s)" % needs if needs else ""
         shell(place, "${CC:-cc} -std=c11 -Wall -Wextra -Werror -c "
-                     "-I %s/core/include -o %s.o %s"
-              % (ROOT, name, os.path.join(examples, name)))
+                     "-I %s/core/include -o %s.o %s %s"
+              % (ROOT, name, os.path.join(examples, name), flags))
 
 
 @test
 def an_example_that_waits_for_a_server_says_so(place):
-    for name, *words in (("embed",), ("embed_epoll",), ("drain",),
+    for name, *words in (("embed",), ("embed_epoll",), ("embed_glib",),
+                         ("embed_uv",), ("drain",),
                          ("producer", "t"), ("handover", place.dir)):
         program = subprocess.Popen(
             [os.path.join(BUILD, "examples", name), "redis://127.0.0.1:1",

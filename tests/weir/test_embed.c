@@ -407,6 +407,26 @@ TEST(the_epoll_example_closes_its_order_in_its_own_loop)
     EXPECT_STR("1", redis_text(server, "HGET weir:{order.close}:meta settled"));
 }
 
+TEST(the_glib_example_closes_its_order_in_its_own_loop)
+{
+    char text[2000];
+
+    server = redis_start(NULL);
+    EXPECT_INT(0, run_example("embed_glib", NULL, text, sizeof(text)));
+    EXPECT_STR("closing order 17\n", text);
+    EXPECT_STR("1", redis_text(server, "HGET weir:{order.close}:meta settled"));
+}
+
+TEST(the_libuv_example_closes_its_order_in_its_own_loop)
+{
+    char text[2000];
+
+    server = redis_start(NULL);
+    EXPECT_INT(0, run_example("embed_uv", NULL, text, sizeof(text)));
+    EXPECT_STR("closing order 17\n", text);
+    EXPECT_STR("1", redis_text(server, "HGET weir:{order.close}:meta settled"));
+}
+
 /* Give a producer these lines; returns its exit code and what it said. */
 static int produce(const char *lines, char *ret_text, size_t cap)
 {
