@@ -32,8 +32,9 @@ def install():
     shutil.copytree(SOURCES, FOLDER, dirs_exist_ok=True)
     if is_fresh:
         return
-    npm = subprocess.run(["npm", "ci", "--no-audit", "--no-fund"], cwd=FOLDER,
-                         text=True, capture_output=True)
+    npm = subprocess.run(["npm", "ci", "--prefer-offline", "--fetch-retries=1",
+                          "--no-audit", "--no-fund"], cwd=FOLDER, text=True,
+                         capture_output=True)
     if npm.returncode != 0:
         shutil.rmtree(os.path.join(FOLDER, "node_modules"), ignore_errors=True)
         sys.exit("clients/node: npm did not bring ioredis and @msgpack/msgpack "
