@@ -36,14 +36,14 @@ static int put(struct weir__ev_mailbox *mailbox,
                struct weir__mailbox_message *message)
 {
     struct weir__mailbox_queue *queue = &mailbox->queue;
-    bool is_late;
+    bool is_closed;
 
     weir__mailbox_queue_lock(queue);
-    is_late = queue->is_closed;
-    if (!is_late && weir__mailbox_queue_put(queue, message))
+    is_closed = queue->is_closed;
+    if (!is_closed && weir__mailbox_queue_put(queue, message))
         ev_async_send(mailbox->options.loop, &mailbox->arrived);
     weir__mailbox_queue_unlock(queue);
-    return is_late ? WEIR_ECANCELED : WEIR_OK;
+    return is_closed ? WEIR_ECANCELED : WEIR_OK;
 }
 
 static void read_completed(struct weir__mailbox_message *message,
@@ -80,14 +80,19 @@ static struct completed *completed_new(struct weir__ev_mailbox *mailbox,
     return completed;
 }
 
-static bool is_closed(struct weir__ev_mailbox *mailbox)
+static pthread_t thread_of(const struct weir__ev_mailbox *mailbox)
 {
-    bool is_it;
+    return atomic_load_explicit(&mailbox->thread, memory_order_relaxed);
+}
 
+/* Under the lock, which close takes as well: who looks is done by then. */
+static void look(struct weir__ev_mailbox *mailbox, bool *ret_is_here,
+                 bool *ret_is_closed)
+{
     weir__mailbox_queue_lock(&mailbox->queue);
-    is_it = mailbox->queue.is_closed;
+    *ret_is_closed = mailbox->queue.is_closed;
+    *ret_is_here = thread_of(mailbox) == pthread_self();
     weir__mailbox_queue_unlock(&mailbox->queue);
-    return is_it;
 }
 
 static int post(struct weir__mailbox *port, uint64_t ticket,
@@ -95,11 +100,13 @@ static int post(struct weir__mailbox *port, uint64_t ticket,
 {
     struct weir__ev_mailbox *mailbox = mailbox_of(port);
     struct completed *completed;
+    bool is_here, is_closed;
     int rc;
 
-    if (is_closed(mailbox))
+    look(mailbox, &is_here, &is_closed);
+    if (is_closed)
         return WEIR_ECANCELED;
-    if (weir__mailbox_is_here(mailbox)) {
+    if (is_here) {
         mailbox->options.completed(ticket, completion, mailbox->options.arg);
         return WEIR_OK;
     }
@@ -148,14 +155,12 @@ struct weir__mailbox *weir__mailbox_port(struct weir__ev_mailbox *mailbox)
     return &mailbox->port;
 }
 
-static pthread_t thread_of(const struct weir__ev_mailbox *mailbox)
+bool weir__mailbox_is_here(struct weir__ev_mailbox *mailbox)
 {
-    return atomic_load_explicit(&mailbox->thread, memory_order_relaxed);
-}
+    bool is_here, is_closed;
 
-bool weir__mailbox_is_here(const struct weir__ev_mailbox *mailbox)
-{
-    return thread_of(mailbox) == pthread_self();
+    look(mailbox, &is_here, &is_closed);
+    return is_here;
 }
 
 bool weir__mailbox_may_be_here(const struct weir__ev_mailbox *mailbox)

@@ -30,11 +30,11 @@ int weir__mailbox_open(const struct weir__mailbox_options *options,
 /* What core and handles know of it. */
 struct weir__mailbox *weir__mailbox_port(struct weir__ev_mailbox *mailbox);
 
-/* Whether the calling thread runs the loop; from any, also in a handler of a
- * signal. */
-bool weir__mailbox_is_here(const struct weir__ev_mailbox *mailbox);
+/* Whether the calling thread runs the loop; from any. */
+bool weir__mailbox_is_here(struct weir__ev_mailbox *mailbox);
 
-/* True as well where no thread has run the loop yet. */
+/* The same without a lock, also for handlers of signals; true as well where no
+ * thread has run the loop yet. */
 bool weir__mailbox_may_be_here(const struct weir__ev_mailbox *mailbox);
 
 /* The calling thread runs the loop from now on. */
