@@ -12,7 +12,10 @@ import time
 from urllib.parse import quote
 
 from e2e import (ROOT, PATIENCE, await_line, end_cleanly, eventually, expect,
-                 expect_in, expect_true, is_alive, kill, stop_cleanly, test)
+                 expect_in, expect_true, is_alive, kill, run_together,
+                 stop_cleanly, test)
+
+run_together(3)
 
 # What every child of these tests begins with: jobs() are those that come, with
 # the worker's other lines among them; say() answers.
