@@ -246,8 +246,10 @@ bool weir__run_begin(struct weir__lane *lane, struct weir__run *run)
     WEIR_ASSERT(run->lane == lane && run->magic == WEIR__RUN_MAGIC);
     run->started_ns = lane->reactor->now_ns;
     run->start_late_us = weir__run_late_us(run, run->started_ns);
-    note_lateness(lane, run->start_late_us);
-    run->is_expired = is_too_late(run);
+    if (!run->is_adopted) {
+        note_lateness(lane, run->start_late_us);
+        run->is_expired = is_too_late(run);
+    }
     if (!may_run(run)) {
         weir__run_ended(run, WEIR_DONE);
         return false;

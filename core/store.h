@@ -140,6 +140,14 @@ struct weir__list {
                                 empty: from the first on */
 };
 
+enum { WEIR__TOKEN_CAP = 80 };
+
+struct weir__prolong {
+    const char *const *tokens;
+    size_t count;
+    int64_t lease_ms; /* from now on */
+};
+
 /* What weir__store_ops.purge deletes. */
 enum weir__purge {
     WEIR__PURGE_ALL, /* every job in every state */
@@ -171,6 +179,20 @@ struct weir__store_ops {
      * `started`, before which the run must not be settled. Leaves at the next
      * flush. Only for runs with is_suspect. */
     void (*start)(struct weir__store_topic *topic, struct weir__run *run);
+    /* What another process needs to settle the run, as a text without blanks,
+     * quotes or what else means something to a shell. May be NULL, with adopt
+     * and prolong. */
+    int (*token)(struct weir__store_topic *topic, const struct weir__run *run,
+                 char ret_token[WEIR__TOKEN_CAP]);
+    /* From now on claims bring the run of this token, those of others that were
+     * adopted, and nothing else; who claimed them renews their leases.
+     * WEIR_EINVAL (it is none), WEIR_EKIND, WEIR_ENOMEM. */
+    int (*adopt)(struct weir__store_topic *topic, const char *token);
+    /* Prolong the leases of such runs, which need not be adopted. The count is
+     * how many of these leases are lost. WEIR_EINVAL (one is none). */
+    int (*prolong)(struct weir__store_topic *topic,
+                   const struct weir__prolong *what, weir_count_fn fn,
+                   void *arg);
     /* The handler of a run begins to hold the loop, until `deadline_ns` at most
      * (monotonic): the store keeps leases alive by itself, and settles the run
      * as timed out when that has passed. May be NULL. */

@@ -108,6 +108,9 @@ struct weir__command {
     X(list)               \
     X(delete)             \
     X(reschedule)         \
+    X(take)               \
+    X(settle)             \
+    X(renew)              \
     X(pause)              \
     X(resume)             \
     X(purge)              \

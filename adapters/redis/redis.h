@@ -35,4 +35,7 @@ struct weir__redis_options {
 int weir__redis_open(const struct weir__redis_options *options,
                      struct weir__store **ret_store);
 
+/* Whether it looks like what the op `token` says. */
+bool weir__token_is_sound(const char *token);
+
 #endif

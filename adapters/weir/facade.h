@@ -6,9 +6,9 @@
  * weir.c (life, the store and its topics), serve.c (handlers and plugins),
  * change.c (which topics have which), add.c, many.c and manage.c (jobs and
  * topics), notices.c (what hosts are told once), worker.c (who is there),
- * current.c (what runs) and thread.c (a thread of its own); trial.c shares a
- * part. These and the command line are the only files that name several
- * adapters. */
+ * take.c (jobs that others settle), current.c (what runs) and thread.c (a
+ * thread of its own); trial.c shares a part. These and the command line are the
+ * only files that name several adapters. */
 
 #include <weir/change.h>
 #include <weir/past.h>
@@ -22,6 +22,7 @@
 #include "adapters/weir/notices.h"
 #include "core/error.h"
 #include "core/reactor.h"
+#include "core/store.h"
 
 /* Opens servers for an instance: <weir/redis.h>. */
 struct weir__redis_source {
@@ -102,6 +103,27 @@ bool weir__facade_describe(struct weir_worker *ret_worker, void *arg);
 void weir__facade_redis(struct weir__redis_source *source,
                         struct weir_reactor *reactor,
                         const struct weir_loop *share);
+
+/* --- take.c --------------------------------------------------------------- */
+
+/* What another process needs to settle the job, which runs. WEIR_EKIND. */
+int weir__facade_token(const struct weir_job *job,
+                       char ret_token[WEIR__TOKEN_CAP]);
+
+/* What is told of the job; borrows from it. */
+void weir__facade_info(const struct weir_job *job,
+                       struct weir_job_info *ret_info);
+
+/* After weir_reactor_stop: what is pending stays claimed, for whoever has its
+ * token. */
+void weir__facade_keep(struct weir_reactor *reactor);
+
+/* As the ops `adopt`, before the topic is served, and `prolong`. */
+int weir__facade_adopt(struct weir_reactor *reactor, const char *topic,
+                       const char *token);
+int weir__facade_prolong(struct weir_reactor *reactor, const char *topic,
+                         const struct weir__prolong *what, weir_count_fn fn,
+                         void *arg);
 
 /* --- serve.c, add.c ------------------------------------------------------- */
 

@@ -28,7 +28,7 @@ def complete(place, line, weir=WEIR):
 def commands_are_completed(place):
     expect(["add"], complete(place, "weir ad"))
     expect(["topic", "topics"], complete(place, "weir top"))
-    expect(["reschedule", "resume", "run"], complete(place, "weir r"))
+    expect(["renew", "reschedule", "resume", "run"], complete(place, "weir r"))
     for name in ("dead", "list", "purge", "topic", "check"):
         expect_in(name, complete(place, "weir "))
 

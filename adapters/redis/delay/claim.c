@@ -163,7 +163,8 @@ void weir__delay_lease_claimed(struct weir__delay_lease *lease, int64_t time_us,
 
     lease->time_us = time_us;
     lease->base.token = token;
-    weir__claim_note_token(topic, token);
+    if (!lease->is_adopted) /* else somebody says so */
+        weir__claim_note_token(topic, token);
     lease->claimed_ns = weir__redis_now_ns(topic->store);
     lease->connection = topic->place->server->connection;
     number_packs(lease);
@@ -258,6 +259,7 @@ static void on_claimed(struct weir__request *request, int code,
     struct weir__claimed claimed = {.next_due_us = -1};
     struct weir__delay_lease *lease = NULL;
     size_t room = claim->room;
+    int64_t time_us;
 
     if (claim->go != WEIR__CLAIM_GO) {
         on_put_off(claim, code, reply);
@@ -272,6 +274,8 @@ static void on_claimed(struct weir__request *request, int code,
     }
     if (code != WEIR_OK)
         claimed = (struct weir__claimed){.next_due_us = -1};
+    else if (topic->is_adopting && weir__reply_int(reply, 0, &time_us))
+        lease = weir__adopted_next(topic, time_us, &claimed);
     claimed.will_wake = claimed.count < room && claimed.next_due_us != 0;
     claimed.code = code;
     if (claimed.count > 0 || claimed.is_paused)
@@ -342,6 +346,8 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     topic->base.wants_claim = false;
     claim->request.done = on_claimed;
     claim->topic = topic;
+    if (topic->is_adopting) /* it only looks, for options that changed */
+        topic->base.claim.room = 0;
     claim->room = topic->base.claim.room;
     claim->go = weir__backlog_claim(topic);
     claim->request.store = shared->store;

@@ -57,6 +57,7 @@ static void topic_fini(struct weir__store_topic *base)
     struct weir__delay_topic *topic = weir__delay_topic_of(base);
 
     weir__delay_clear_verdicts(topic);
+    weir__delay_disown(topic);
     weir__backlog_fini(topic); /* its calls name leases */
     weir__relays_fini(&topic->outbox);
     while (base->leases != NULL)
@@ -116,7 +117,7 @@ static bool is_kept(const struct weir__lease *base)
     const struct weir__delay_lease *lease =
         (const struct weir__delay_lease *)base; /* its first member */
 
-    return !lease->is_done || lease->in_backlog > 0;
+    return !lease->is_adopted && (!lease->is_done || lease->in_backlog > 0);
 }
 
 static void renew(struct weir__renewals *renewals,
@@ -204,6 +205,9 @@ const struct weir__kind weir__delay_kind = {
     .leaving = weir__delay_send_settles,
     .settle = weir__delay_settle,
     .start = weir__delay_start,
+    .token = weir__delay_token,
+    .adopt = weir__delay_adopt,
+    .prolong = weir__delay_prolong,
     .stop = weir__delay_stop,
     .unsettled = weir__delay_unsettled,
     .holds_back = holds_back,

@@ -227,6 +227,7 @@ static int fill_run(struct weir__run *run, struct weir__batch *batch,
         .due_ms = due_ms,
         .late_us = late_us < 0 ? 0 : late_us,
         .claimed_ns = lease->claimed_ns,
+        .is_adopted = lease->is_adopted,
         .is_suspect = node->ended > 0,
         .blamed = node->ended > 0 ? node->ended - 1 : 0,
     };
@@ -274,6 +275,8 @@ static void deliver_node(struct weir__claimed_node *node,
     for (uint32_t slot = node->lo; slot < node->lo + node->size; slot++) {
         struct weir__run *run = &batch->runs[batch->run_count];
 
+        if (node->alone != 0 && slot + 1 != node->alone)
+            continue;
         if (fill_run(run, batch, node, is_readable ? &fetched->pack : NULL,
                      slot) != WEIR_OK) {
             run->magic = 0;

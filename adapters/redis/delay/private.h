@@ -61,6 +61,7 @@ struct weir__claimed_node {
     uint32_t size;        /* slots */
     uint32_t lo;          /* first slot */
     uint32_t pack;        /* index into its lease's packs */
+    uint32_t alone;       /* slot + 1: only this one is here; 0: all */
     uint32_t ended;       /* leases that count and are not in the record yet */
     int64_t due_ms;       /* server time; of its first slot */
     bool is_mixed;        /* its pack is */
@@ -120,6 +121,7 @@ struct weir__delay_lease {
     size_t jobs;
     bool by_fetcher; /* fetched by one of the store's fetchers */
     bool is_handed;  /* its job came without a claim */
+    bool is_adopted; /* another process claimed it, and renews it */
     size_t out;      /* runs that core has */
     size_t node_count;
     size_t pack_count;
@@ -129,6 +131,7 @@ struct weir__delay_lease {
 };
 
 struct weir__adds;
+struct weir__adopted;
 struct weir__early_fetch;
 struct weir__settle;
 
@@ -153,6 +156,9 @@ struct weir__delay_topic {
     struct weir__early_fetch *early; /* sent with the claim that is out */
     char early_seq[WEIR__SEQ_LEN];   /* of a pack that is to be fetched */
     bool has_early;
+
+    bool is_adopting; /* claims take what others claimed, in this order */
+    struct weir__adopted *adopted;
 
     int64_t offer_ns;    /* when the last claim that offered left; 0: none did,
                             or it was taken */
@@ -265,6 +271,25 @@ struct weir__delay_lease *weir__delay_lease_new(struct weir__delay_topic *topic,
 /* The nodes are there: by a claim of this token, at this server time. */
 void weir__delay_lease_claimed(struct weir__delay_lease *lease, int64_t time_us,
                                uint64_t token);
+
+/* --- delay/adopt.c -------------------------------------------------------- */
+
+/* The ops of these names in core/store.h. */
+void weir__delay_token(const struct weir__run *run,
+                       char ret_token[WEIR__TOKEN_CAP]);
+int weir__delay_adopt(struct weir__store_topic *topic, const char *token);
+int weir__delay_prolong(struct weir__store_topic *topic,
+                        const struct weir__prolong *what, weir_count_fn fn,
+                        void *arg);
+
+/* Of a claim that was answered at this server time: what it brings instead,
+ * NULL if there is no more. */
+struct weir__delay_lease *weir__adopted_next(struct weir__delay_topic *topic,
+                                             int64_t time_us,
+                                             struct weir__claimed *claimed);
+
+/* Free what no claim took. */
+void weir__delay_disown(struct weir__delay_topic *topic);
 
 /* --- delay/handover.c ----------------------------------------------------- */
 

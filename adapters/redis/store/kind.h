@@ -70,6 +70,11 @@ struct weir__kind {
                  const struct weir__claim *claim);
     void (*settle)(struct weir__store_topic *topic, struct weir__run *run);
     void (*start)(struct weir__store_topic *topic, struct weir__run *run);
+    void (*token)(const struct weir__run *run, char ret_token[WEIR__TOKEN_CAP]);
+    int (*adopt)(struct weir__store_topic *topic, const char *token);
+    int (*prolong)(struct weir__store_topic *topic,
+                   const struct weir__prolong *what, weir_count_fn fn,
+                   void *arg);
     void (*stop)(struct weir__store_topic *topic);
     size_t (*unsettled)(const struct weir__store_topic *topic);
     bool (*holds_back)(const struct weir__store_topic *topic);

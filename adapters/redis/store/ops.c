@@ -207,6 +207,29 @@ static size_t topic_waiting(const struct weir__store_topic *topic)
             return WEIR_ECANCELED;          \
     } while (0)
 
+static int topic_token(struct weir__store_topic *topic,
+                       const struct weir__run *run,
+                       char ret_token[WEIR__TOKEN_CAP])
+{
+    REFUSE(topic, token);
+    topic->kind->token(run, ret_token);
+    return WEIR_OK;
+}
+
+static int topic_adopt(struct weir__store_topic *topic, const char *token)
+{
+    REFUSE(topic, adopt);
+    return topic->kind->adopt(topic, token);
+}
+
+static int topic_prolong(struct weir__store_topic *topic,
+                         const struct weir__prolong *what, weir_count_fn fn,
+                         void *arg)
+{
+    REFUSE(topic, prolong);
+    return topic->kind->prolong(topic, what, fn, arg);
+}
+
 static int topic_add(struct weir__store_topic *topic,
                      const struct weir__new_job *job, weir_added_fn fn,
                      void *arg)
@@ -282,6 +305,9 @@ const struct weir__store_ops weir__redis_ops = {
     .claim = topic_claim,
     .settle = topic_settle,
     .start = topic_start,
+    .token = topic_token,
+    .adopt = topic_adopt,
+    .prolong = topic_prolong,
     .enter = topic_enter,
     .leave = topic_leave,
     .kept_ns = topic_kept_ns,
