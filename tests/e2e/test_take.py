@@ -133,7 +133,7 @@ def a_take_that_nobody_settles_comes_back_and_is_renewed_until_then(place):
 
 @test
 def a_job_that_is_taken_after_its_ttl_is_dropped_and_not_when_settled(place):
-    place.add("t", "a", "--ttl", "1h")
+    place.add("t", "a")
     (job,) = take(place)
     place.ok("topic", "set", "t", "ttl=1ms")
     place.add("t", "b", "--delay", "1ms")
