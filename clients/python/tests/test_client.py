@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: MIT
+"""Jobs that the package adds are jobs as weir's own are."""
+
+import asyncio
+import os
+import re
+import signal
+
+import library
+import wire_vectors
+from e2e import BUILD, ROOT, expect, expect_in, expect_true, test
+from proxy import Proxy
+
+import redis
+import redis.asyncio
+import weir
+import weir.aio
+from weir import wire
+
+
+def socket_of(place):
+    place.weir("add", "other")  # starts the server
+    return os.path.join(place.data, "redis.sock")
+
+
+def open_client(place, **options):
+    return weir.Client(redis.Redis(unix_socket_path=socket_of(place)),
+                       **options)
+
+
+def refused(what, fn, *args, **options):
+    try:
+        fn(*args, **options)
+    except Exception as error:
+        expect(what, type(error))
+        return str(error)
+    raise AssertionError("%r %r: nothing was raised" % (args, options))
+
+
+@test
+def the_scripts_are_those_that_weir_runs(place):
+    folder = os.path.join(library.FOLDER, "weir", "scripts")
+    names = os.listdir(folder)
+    expect(len(wire.SCRIPTS), len(names))
+    for name in names:
+        kind = "store" if name == "beat.lua" else "delay"
+        with open(os.path.join(folder, name), "rb") as ours, \
+                open(os.path.join(BUILD, "scripts", kind, name),
+                     "rb") as theirs:
+            expect(theirs.read(), ours.read(), name)
+
+
+@test
+def its_scripts_and_packs_are_those_of_the_vectors(place):
+    server = redis.Redis(unix_socket_path=socket_of(place))
+    server.flushall()
+    path = os.path.join(ROOT, "docs", "wire-vectors.jsonl")
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    expect(text.count('"call"'), wire_vectors.replay(
+        path, os.path.join(library.FOLDER, "weir", "scripts"), server))
+    packs = set(re.findall('"hex": "(573100[0-9a-f]{50,})"', text))
+    expect_true(packs, "there are packs")
+    for data in map(bytes.fromhex, packs):
+        pack = wire.Pack(b"0" * 12, data)
+        slots = range(len(pack.offsets) - 1)
+        records = [pack.record(slot) for slot in slots]
+        expect((data, pack.header_len), wire.pack_of(
+            records, [pack.id_of(slot) for slot in slots]))
+        for record in map(wire.read_record, records):
+            wire.unpackb(record.body)
+
+
+@test
+def a_job_with_an_id_is_added_once(place):
+    client = open_client(place)
+    expect(("a", True), client.add("t", {"n": 1}, id="a", retry="15s 3m",
+                                   url="http://a/", ttl=60,
+                                   headers={"trace": "x"}))
+    expect(("a", False), client.add("t", {"n": 2}, id="a"))
+    job = place.ok("show", "t", "a")
+    expect(("ready", {"n": 1}, "15s 3m", "http://a/", {"trace": "x"}),
+           tuple(job[name] for name in
+                 ("state", "body", "retry", "url", "headers")))
+    expect_in("t", [one["topic"] for one in place.ok("stats")["topics"]])
+
+
+@test
+def a_job_without_an_id_gets_one(place):
+    client = open_client(place)
+    made = client.add("t", "ä", delay=3600)
+    expect(True, made.is_new)
+    job = place.ok("show", "t", made.id)
+    expect(("scheduled", "ä"), (job["state"], job["body"]))
+
+
+@test
+def packs_have_their_jobs_ids_and_options(place):
+    client = open_client(place)
+    ids = ["job-%d" % i for i in range(3000)]
+    many = client.add_many("t", [{"n": i} for i in range(3000)], ids,
+                           retry="1h", headers={"a": "b"})
+    expect((ids, [], []), many)
+    job = place.ok("show", "t", "job-2999")
+    expect(({"n": 2999}, "1h", {"a": "b"}),
+           (job["body"], job["retry"], job["headers"]))
+    expect(3000, place.stats("t")["ready"])
+    again = client.add_many("t", [None] * 3, ["new", "job-7", "job-2999"])
+    expect([1, 2], again.exists)
+    made = client.add_many("t", list(range(700))).ids
+    expect(700, len(set(made)))
+    expect(699, place.ok("show", "t", made[699])["body"])
+
+
+@test
+def large_bodies_are_spread_over_packs(place):
+    client = open_client(place)
+    many = client.add_many("t", [b"x" * 100000] * 9 + [b"y" * 1000000])
+    expect(10, place.stats("t")["ready"])
+    expect(1000000, len(client.look("t", many.ids[9]).body))
+
+
+@test
+def what_cannot_be_is_refused_and_adds_nothing(place):
+    client = open_client(place)
+    for args, options in (
+            (("a b", 1), {}), (("t", 1), {"id": "{}"}),
+            (("t", 1), {"id": "~" + "0" * 14}), (("t", 1), {"retry": "soon"}),
+            (("t", 1), {"id": "x", "url": "u" * 2049}),
+            (("t", "x" * 1048577), {}), (("t", "x" * 1048577), {"id": "b"})):
+        refused(ValueError, client.add, *args, **options)
+    expect_in("1 ids for 2 jobs", refused(ValueError, client.add_many, "t",
+                                          [1, 2], ["a"]))
+    refused(TypeError, client.add_many, "t", [1, object()])
+    expect("", client.counts("t")["kind"])
+
+
+@test
+def a_full_topic_says_so(place):
+    client = open_client(place)
+    place.ok("topic", "set", "t", "max_pending=2")
+    expect([2, 3], client.add_many("t", [1, 2, 3, 4]).full)
+    refused(weir.Full, client.add, "t", 1)
+    refused(weir.Full, client.add, "t", 1, id="a")
+    expect(2, client.counts("t")["waiting"])
+
+
+@test
+def a_topic_of_another_kind_takes_no_job(place):
+    client = open_client(place)
+    place.ok("topic", "set", "t", "kind=list")
+    expect_in("list", refused(weir.WrongKind, client.add, "t", 1, id="a"))
+    refused(weir.WrongKind, client.add_many, "t", [1])
+
+
+@test
+def jobs_are_looked_at_and_deleted(place):
+    client = open_client(place)
+    place.add("t", "a", "--delay", "1h", "--body", '{"n":1}')
+    made = client.add("t", 2).id
+    found = client.look("t", "a")
+    expect(("scheduled", {"n": 1}, 0), (found.state, found.body,
+                                        found.attempt))
+    expect("ready", client.delete("t", made).state)
+    for gone in (made, "b", "~" + "0" * 14):
+        expect(None, client.look("t", gone))
+    client.delete("t", "a")
+    expect((0, 2), (client.counts("t")["waiting"],
+                    client.counts("t")["added"]))
+
+
+@test
+def a_prefix_is_another_project(place):
+    client = open_client(place, prefix="shop")
+    client.add("t", 1, id="a")
+    client.add_many("t", [1, 2])
+    expect(3, client.counts("t")["waiting"])
+    url = "unix://%s/redis.sock?prefix=shop" % place.data
+    expect("ready", place.ok("show", "t", "a", "--redis", url)["state"])
+
+
+@test
+def a_server_that_forgot_its_scripts_gets_them_again(place):
+    client = open_client(place)
+    client.add("t", 1, id="a")
+    redis.Redis(unix_socket_path=socket_of(place)).script_flush()
+    client.add("t", 1, id="b")
+    client.add_many("t", [1])
+    expect(3, client.counts("t")["waiting"])
+
+
+@test
+def answers_that_are_lost_change_nothing(place):
+    proxy = Proxy(socket_of(place))
+    client = weir.Client(redis.Redis(port=proxy.port))
+    added = 0
+    for count in list(range(1, 3000, 171)) + list(range(3000, 60000, 4777)):
+        proxy.cut_after(count)
+        many = client.add_many("t", ["x" * 30] * 1500)
+        expect(([], []), many[1:])
+        added += 1500
+        client.add("t", 1, id="one-%d" % count)
+        client.add("t", 1)
+        added += 2
+        expect(added, client.counts("t")["waiting"], "cut at %d" % count)
+    expect_true(proxy.cuts > 20, "there were cuts")
+    expect(added, client.counts("t")["added"])
+    proxy.close()
+
+
+@test
+def a_server_that_stays_away_is_an_error(place):
+    client = open_client(place)
+    client.add("t", 1, id="a")
+    os.kill(place.server_pid(), signal.SIGKILL)
+    library.calls.PATIENCE = 0.2
+    refused(redis.ConnectionError, client.add, "t", 1, id="b")
+
+
+@test
+def a_wrong_password_is_an_error_at_once(place):
+    path = socket_of(place)
+    redis.Redis(unix_socket_path=path).config_set("requirepass", "y")
+    client = weir.Client(redis.Redis(unix_socket_path=path, password="x"))
+    library.calls.PATIENCE = 1e9
+    try:
+        client.add("t", 1, id="a")
+    except redis.RedisError as error:  # of a class that depends on redis-py
+        expect_in("invalid username-password", str(error))
+    else:
+        raise AssertionError("nothing was raised")
+
+
+@test
+def asyncio_does_the_same(place):
+    async def use(path):
+        client = weir.aio.Client(redis.asyncio.Redis(unix_socket_path=path))
+        expect(("a", True), await client.add("t", 1, id="a"))
+        many, one = await asyncio.gather(
+            client.add_many("t", list(range(1000)), retry="1h"),
+            client.add("t", 1, delay=60))
+        expect(1002, (await client.counts("t"))["waiting"])
+        expect(999, (await client.look("t", many.ids[999])).body)
+        expect("scheduled", (await client.delete("t", one.id)).state)
+        expect(None, await client.look("t", one.id))
+        await client.close()
+    asyncio.run(use(socket_of(place)))
+    expect(1001, place.stats("t")["ready"])
+
+
+@test
+def the_rights_of_weir_and_incr_are_enough(place):
+    path = socket_of(place)
+    server = redis.Redis(unix_socket_path=path)
+    rule = place.weir("doctor", "--acl").out.replace("PASSWORD", "pw").split()
+    server.execute_command(*rule, "+incr")
+    settings = {"unix_socket_path": path, "username": "weir", "password": "pw"}
+    client = weir.Client(redis.Redis(**settings))
+    client.add_many("t", [1])
+    client.add("t", {"again": True}, id="a", retry="1ms")
+    client.delete("t", client.add("t", 3, delay=60).id)
+    ran = []
+
+    def handle(job):
+        ran.append(job.attempt)
+        if job.body == {"again": True} and job.attempt == 1:
+            raise weir.Retry("once")
+        if len(ran) == 3:
+            worker.stop()
+
+    worker = weir.Worker(redis.Redis(**settings), {"t": handle})
+    worker.run()
+    expect([1, 1, 2], sorted(ran))
+    expect([], [entry["object"] for entry in server.acl_log()
+                if not entry["object"].startswith("client|")])

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: MIT
+"""Workers in Python run jobs by the rules that those of weir go by."""
+
+import time
+
+import library
+from e2e import (end_cleanly, eventually, expect, expect_in, expect_true,
+                 stop_cleanly, terminate)
+from library import in_both, start_worker
+from server import Server
+
+import redis
+import weir
+
+
+def open_server(place, *options):
+    """Weir's commands ask it as well. No lease ends unless it is to."""
+    server = Server(place).start()
+    place.env["WEIR_REDIS"] = server.url
+    place.ok("topic", "set", "t", *(options or ["lease=1m"]))
+    return server.socket
+
+
+def wait_for(place):
+    """The body of a job that runs until let_go()."""
+    return {"until": place.path("go")}
+
+
+def let_go(place):
+    place.write("go", "")
+
+
+def client_of(path):
+    return weir.Client(redis.Redis(unix_socket_path=path))
+
+
+def counts_of(client):
+    time.sleep(0.04)  # the worker needs the processor, too
+    return client.counts("t")
+
+
+def await_count(client, name, count):
+    eventually(lambda: counts_of(client)[name] == count,
+               "%s is %d" % (name, count))
+
+
+def runs(place):
+    return library.read_runs("record", place.path("record"))
+
+
+def await_end(client, **wanted):
+    """Nothing is left to run; then these numbers are so."""
+    def is_over():
+        counts = counts_of(client)
+        return counts["waiting"] == 0 == counts["running"]
+    eventually(is_over, "all jobs ended")
+    counts = client.counts("t")
+    expect(wanted, {name: counts[name] for name in wanted})
+
+
+@in_both
+def every_job_runs_once(place, kind):
+    path = open_server(place)
+    client = client_of(path)
+    client.add_many("t", [{"n": i} for i in range(600)])
+    client.add_many("t", [None] * 100, ["id-%d" % i for i in range(100)])
+    for i in range(20):
+        client.add("t", i, id=str(i))
+    worker = start_worker(place, kind, path)
+    await_end(client, done=720)
+    stop_cleanly(worker)
+    found = runs(place)
+    expect((720, 720), (len(found), len({run.job for run in found})))
+
+
+@in_both
+def due_times_of_mixed_packs_are_kept(place, kind):
+    path = open_server(place, "lease=1m", "retry=none")
+    worker = start_worker(place, kind, path)
+    lines = "".join('{"id":"%d","delay":"%dms","body":{"early":true}}\n'
+                    % (i, i * 7 % 500) for i in range(200))
+    added = place.ok("add", "t", "--jsonl", "-", stdin=lines)
+    expect(200, added["added"])
+    await_end(client_of(path), done=200, dead=0)
+    stop_cleanly(worker)
+    expect(200, len(runs(place)))
+
+
+@in_both
+def what_handlers_raise_is_told(place, kind):
+    path = open_server(place, "lease=1m", "retry=10ms 10ms",
+                       "retry_jitter=50%")
+    client = client_of(path)
+    client.add("t", {"raise": "no luck"}, id="raise", headers={"a": "b"})
+    client.add("t", {"raise": "none"}, id="own", retry="none")
+    client.add("t", {"fail": True}, id="fail")
+    client.add("t", {"snooze": 0.01}, id="snooze")
+    made = client.add("t", {"raise": "again"}).id
+    worker = start_worker(place, kind, path)
+    await_end(client, done=1, dead=4)
+    stop_cleanly(worker)
+    expect(["exhausted", "ValueError: no luck"], place.dead("raise"))
+    expect(["exhausted", "ValueError: none"], place.dead("own"))
+    expect(["failed", "told to fail"], place.dead("fail"))
+    expect(["exhausted", "ValueError: again"], place.dead(made))
+    expect(["retry"] * 3, [one["outcome"] for one in place.ok(
+        "show", "t", "raise")["attempts"]])
+    found = client.look("t", "raise")
+    expect((3, 3, {"a": "b"}), (found.attempt, found.failures,
+                                found.options["headers"]))
+    expect_true(found.options["added_ms"] <= found.due_ms, "added, then died")
+    attempts = [(run.job, run.attempt) for run in runs(place)
+                if run.job in ("raise", "snooze")]
+    expect([("raise", 1), ("raise", 2), ("raise", 3), ("snooze", 1),
+            ("snooze", 1)], sorted(attempts))
+
+
+@in_both
+def what_takes_too_long_is_retried(place, kind):
+    path = open_server(place, "lease=1m", "retry=none", "timeout=100ms")
+    client = client_of(path)
+    client.add("t", wait_for(place), id="a")
+    worker = start_worker(place, kind, path)
+    await_end(client, dead=1)
+    expect(["exhausted", "timeout"], place.dead("a"))
+    expect(1, client.look("t", "a").timeouts)
+    attempt, = place.ok("show", "t", "a")["attempts"]
+    expect(("timeout", "timeout"), (attempt["outcome"], attempt["error"]))
+    expect_in("-%d-" % worker.pid, attempt["worker"])
+    stop_cleanly(worker)
+
+
+@in_both
+def leases_are_renewed(place, kind):
+    path = open_server(place, "lease=10s")
+    client = client_of(path)
+    client.add("t", wait_for(place), id="a")
+    worker = start_worker(place, kind, path)
+    server = redis.Redis(unix_socket_path=path)
+
+    def leases():
+        return server.zrange("weir:{t}:lease", 0, -1, withscores=True)
+    (token, end), = eventually(leases, "it is claimed")
+    eventually(lambda: leases()[0][1] > end, "it is renewed")
+    expect(token, leases()[0][0])
+    let_go(place)
+    await_end(client, done=1)
+    stop_cleanly(worker)
+    expect(1, len(runs(place)))
+
+
+@in_both
+def what_waited_too_long_expires(place, kind):
+    path = open_server(place)
+    client = client_of(path)
+    client.add_many("t", [1, 2], ["a", "b"], ttl=0.001)
+    client.add("t", 3, id="c")
+    eventually(lambda: counts_of(client)["oldest"] > 100, "time goes")
+    worker = start_worker(place, kind, path)
+    await_end(client, done=1, expired=2)
+    stop_cleanly(worker)
+    expect(["c"], [run.job for run in runs(place)])
+
+
+@in_both
+def what_cannot_be_read_is_dead(place, kind):
+    path = open_server(place)
+    client = client_of(path)
+    client.add_many("t", ["good", "bad", "good"], retry="1h")
+    client.add_many("t", ["odd"], ["odd"], retry="2h")
+    client.add("t", 1, id="later")
+    server = redis.Redis(unix_socket_path=path)
+    for key in server.keys("weir:{t}:p:*"):
+        pack = server.get(key)
+        pack = pack.replace(b"\xa3bad", b"\xa9bad")
+        pack = pack.replace(b"\xa22h", b"\xcd\0\5")  # a number
+        if b"later" in pack:
+            pack = b"W9" + pack[2:]
+        server.set(key, pack)
+    worker = start_worker(place, kind, path)
+    await_count(client, "done", 2)
+    await_count(client, "dead", 2)
+    stop_cleanly(worker)
+    place.expect_stats("t", dead=2, running=1)
+    dead = {job["id"]: job["reason"] for job in place.ok("dead", "list", "t")}
+    expect(["malformed"] * 2, list(dead.values()))
+    expect_in("odd", dead)
+
+
+@in_both
+def what_kills_its_workers_is_dead_and_others_are_not(place, kind):
+    path = open_server(place, "lease=1s", "max_crashes=2")
+    client = client_of(path)
+    client.add_many("t", [{}] * 10 + [{"crash": True}] + [{}] * 10)
+    crashes = 0
+    while client.counts("t")["dead"] == 0:
+        worker = start_worker(place, kind, path, concurrency=1)
+        eventually(lambda: worker.poll() is not None or
+                   counts_of(client)["dead"] == 1, "it dies or the job does")
+        if worker.poll() is not None:
+            crashes += 1
+            worker.communicate()
+    await_end(client, done=20, dead=1)
+    stop_cleanly(worker)
+    expect("crashed", place.ok("dead", "list", "t")[0]["reason"])
+    # The first lease that ends blames nobody, also that of a slow worker.
+    expect_true(crashes in (2, 3), "%d crashes" % crashes)
+
+
+@in_both
+def sigterm_gives_back_what_has_not_begun(place, kind):
+    path = open_server(place)
+    client = client_of(path)
+    client.add_many("t", [wait_for(place)] * 3)
+    worker = start_worker(place, kind, path, concurrency=1)
+    eventually(lambda: runs(place), "one runs")
+    await_count(client, "running", 2)
+    terminate(worker)
+    await_count(client, "ready", 2)
+    let_go(place)
+    end_cleanly(worker)
+    place.expect_stats("t", done_total=1, ready=2, running=0)
+    expect(["done"], [run.verdict for run in runs(place)])
+    server = redis.Redis(unix_socket_path=path)
+    expect((0, 0), (server.exists("weir:{t}:idle", "weir:{t}:lease"),
+                    server.hlen("weir:{weir:topics}:workers")))
+
+
+@in_both
+def an_idle_worker_is_woken(place, kind):
+    path = open_server(place, "lease=1h")
+    client = client_of(path)
+    worker = start_worker(place, kind, path)
+    server = redis.Redis(unix_socket_path=path)
+    eventually(lambda: server.zcard("weir:{t}:idle"), "it sleeps")
+    place.add("t", "a")
+    await_count(client, "done", 1)
+    place.ok("pause", "t")
+    place.add("t", "b")
+    place.ok("resume", "t")
+    await_count(client, "done", 2)
+    stop_cleanly(worker)
+
+
+@in_both
+def workers_are_seen(place, kind):
+    path = open_server(place)
+    worker = start_worker(place, kind, path)
+    found = eventually(lambda: place.ok("workers")["workers"], "it is seen")
+    expect((worker.pid, ["t"]), (found[0]["pid"], [
+        topic["topic"] for topic in found[0]["topics"]]))
+    stop_cleanly(worker)
+
+
+@in_both
+def a_server_that_starts_again_is_served(place, kind):
+    server = Server(place, fsync="always").start()
+    place.env["WEIR_REDIS"] = server.url
+    client = client_of(server.socket)
+    place.ok("topic", "set", "t", "lease=2s")
+    worker = start_worker(place, kind, server.socket)
+    client.add("t", 1, id="a")
+    await_count(client, "done", 1)
+    server.kill()
+    server.start()
+    client.add("t", 1, id="b")
+    await_end(client, done=2)
+    stop_cleanly(worker)
+
+
+@in_both
+def topics_that_it_cannot_serve_are_refused(place, kind):
+    path = open_server(place, "on_dead=u")
+    worker = start_worker(place, kind, path)
+    _, err = worker.communicate(timeout=60)
+    expect(1, worker.returncode)
+    expect_in("on_dead", err)
+    place.ok("topic", "set", "t", "on_dead=none")
+    place.ok("topic", "delete", "t")
+    place.ok("topic", "set", "t", "kind=list")
+    worker = start_worker(place, kind, path)
+    _, err = worker.communicate(timeout=60)
+    expect(1, worker.returncode)
+    expect_in("WrongKind: t is of kind list", err)
+
+
+@in_both
+def a_full_server_keeps_verdicts_until_there_is_room(place, kind):
+    path = open_server(place)
+    client = client_of(path)
+    client.add_many("t", [{**wait_for(place), "raise": "again"},
+                          wait_for(place)], retry="10ms")
+    worker = start_worker(place, kind, path)
+    eventually(lambda: len(runs(place)) == 2, "both run")
+    server = redis.Redis(unix_socket_path=path)
+    server.config_set("maxmemory", 1)
+    let_go(place)
+    await_count(client, "done", 1)
+    server.config_set("maxmemory", 0)
+    await_end(client, dead=1)
+    stop_cleanly(worker)
+    expect(3, len(runs(place)))
