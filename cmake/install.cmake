@@ -129,8 +129,7 @@ install(FILES README.md LICENSE docs/bundled-plugins.md docs/configuration.md
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/observe DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
-    FILES_MATCHING PATTERN "*.c" PATTERN "*.cc" PATTERN "*.py" PATTERN "*.yaml"
-    PATTERN "*.conf" PATTERN "*.awk")
+    PATTERN "CMakeLists.txt" EXCLUDE)
 
 # --- the Debian packages -------------------------------------------------------
 # An installation below another prefix has the sample among the examples.

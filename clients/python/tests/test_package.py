@@ -8,7 +8,7 @@ import subprocess
 import sys
 import zipfile
 
-from e2e import PATIENCE, ROOT, expect, expect_in, test
+from e2e import PATIENCE, ROOT, expect, expect_in, expect_true, test
 from library import SOURCES
 
 
@@ -65,8 +65,8 @@ def the_examples_of_the_readme_run(place):
             stderr=subprocess.PIPE,
             env={**place.env, "PYTHONPATH": place.path("site")})
         place.started.append(process)
-        expect_in(process.stdout.readline().split()[1],
-                  ["42", "43", "44"])
+        line = process.stdout.readline()  # of two threads that print, perhaps
+        expect_true(re.search("4[234]", line), line)
         process.terminate()
         _, err = process.communicate(timeout=PATIENCE)
         expect((0, ""), (process.returncode, err))
