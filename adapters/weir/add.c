@@ -234,7 +234,8 @@ int weir__facade_put(const struct weir_reactor *reactor,
         rc = put_with_headers(reactor, handle, &new_job, job, fn, arg);
     else
         rc = reactor->store->ops->add(handle, &new_job, fn, arg);
-    weir__buf_fini(&attempts);
+    if (old != NULL)
+        weir__buf_fini(&attempts);
     return rc;
 }
 

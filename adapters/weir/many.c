@@ -122,8 +122,7 @@ static void finish(struct weir__many *many)
     for (size_t i = 0; i < many->count && code == WEIR_OK; i++)
         if (many->added[i].code != WEIR_EEXISTS)
             code = many->added[i].code;
-    if (many->tally != NULL)
-        weir__tally_leave(many->tally, code);
+    weir__tally_leave(many->tally, code);
     many->done(many);
 }
 

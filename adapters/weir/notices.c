@@ -6,7 +6,7 @@
 #include "core/mem.h"
 
 /* What hosts are told once. Room and verdicts are looked at each turn, while
- * somebody waits; adds are counted always, for who asks later. */
+ * somebody waits; adds are counted where the host said so. */
 
 enum {
     ROOM_BYTES = 16 * 1024 * 1024, /* half of what fills a delay topic */
@@ -104,12 +104,17 @@ static struct weir__tally *tally_new(struct weir__notices *notices)
 
 struct weir__tally *weir__tally_join(struct weir_reactor *reactor)
 {
-    reactor->notices.counting->open++;
-    return reactor->notices.counting;
+    struct weir__tally *tally = reactor->notices.counting;
+
+    if (tally != NULL)
+        tally->open++;
+    return tally;
 }
 
 void weir__tally_leave(struct weir__tally *tally, int code)
 {
+    if (tally == NULL)
+        return;
     WEIR_ASSERT(tally->open > 0);
     tally->open--;
     if (tally->code == WEIR_OK && code != WEIR_EEXISTS)
@@ -193,6 +198,8 @@ int weir__tally_put(struct weir_reactor *reactor,
     struct weir__told *told = NULL;
     int rc = WEIR_OK;
 
+    if (tally == NULL)
+        return weir__facade_put(reactor, handle, job, old, fn, arg);
     if (fn == NULL) {
         rc = weir__facade_put(reactor, handle, job, old, on_counted, tally);
     } else {
@@ -242,6 +249,18 @@ int weir_reactor_when_room(struct weir_reactor *reactor, const char *topic,
     return list_add(&reactor->notices.rooms, &notice);
 }
 
+int weir_reactor_count_added(struct weir_reactor *reactor)
+{
+    struct weir__notices *notices = &reactor->notices;
+    int rc = check(reactor);
+
+    if (rc < 0 || notices->counting != NULL)
+        return rc;
+    notices->counting = tally_new(notices);
+    notices->tally = notices->counting;
+    return notices->tally == NULL ? WEIR_ENOMEM : WEIR_OK;
+}
+
 int weir_reactor_when_added(struct weir_reactor *reactor, weir_notice_fn fn,
                             void *arg)
 {
@@ -250,6 +269,8 @@ int weir_reactor_when_added(struct weir_reactor *reactor, weir_notice_fn fn,
     int rc = check(reactor);
 
     WEIR_ASSERT(fn != NULL);
+    if (rc == WEIR_OK && notices->counting == NULL)
+        rc = WEIR_EINVAL;
     if (rc < 0)
         return rc;
     next = tally_new(notices);
@@ -351,20 +372,15 @@ bool weir__notices_are_due(const struct weir_reactor *reactor)
 
 /* --- life ----------------------------------------------------------------- */
 
-int weir__notices_init(struct weir__notices *notices)
+void weir__notices_init(struct weir__notices *notices)
 {
     list_init(&notices->rooms);
     list_init(&notices->settled);
     list_init(&notices->marked);
-    notices->counting = tally_new(notices);
-    notices->tally = notices->counting;
-    return notices->tally == NULL ? WEIR_ENOMEM : WEIR_OK;
 }
 
 void weir__notices_fini(struct weir__notices *notices)
 {
-    if (notices->tally == NULL)
-        return;
     while (notices->tally != notices->counting)
         tell_tally(notices, WEIR_ECANCELED);
     list_tell(&notices->rooms, WEIR_ECANCELED);

@@ -341,12 +341,11 @@ int weir_reactor_open(const struct weir_options *options,
     reactor->loop = options->loop;
     reactor->request_timeout_ms = options->request_timeout_ms;
     reactor->seed = make_seed(reactor);
+    weir__notices_init(&reactor->notices);
     (void)gethostname(reactor->host, sizeof(reactor->host) - 1); /* or "" */
     rc = weir__redis_url_parse(options->redis_url, &reactor->url, err);
     if (rc == WEIR_OK)
         rc = open_tls(reactor, err);
-    if (rc == WEIR_OK)
-        rc = weir__error_code(err, weir__notices_init(&reactor->notices));
     if (rc == WEIR_OK)
         rc = set_name(reactor, options->name, err);
     if (rc == WEIR_OK)

@@ -34,6 +34,12 @@ static char letters[] = "abcdef";
 #define C (letters + 2)
 #define D (letters + 3)
 
+static void open_counting(const struct weir_options *options)
+{
+    host_open(options);
+    EXPECT_INT(WEIR_OK, weir_reactor_count_added(weir));
+}
+
 static void on_added(int code, const char *id, void *arg)
 {
     (void)id;
@@ -86,7 +92,7 @@ static void serve(weir_run_fn fn)
 
 TEST(it_is_told_once_that_all_jobs_are_answered)
 {
-    host_open(NULL);
+    open_counting(NULL);
     EXPECT_INT(WEIR_OK, add("1", NULL));
     EXPECT_INT(WEIR_OK, add("2", on_added));
     EXPECT_INT(WEIR_OK, add("1", on_added)); /* it is there */
@@ -108,7 +114,7 @@ TEST(the_first_failure_among_the_jobs_is_told_and_no_later_one)
 {
     struct weir_new_job bad = {.durability = "fsync"}; /* it cannot confirm */
 
-    host_open(NULL);
+    open_counting(NULL);
     EXPECT_INT(WEIR_OK, add("1", NULL));
     EXPECT_INT(WEIR_OK,
                weir_reactor_add(weir, "orders", &bad, NULL, NULL, NULL));
@@ -126,7 +132,7 @@ TEST(a_failure_among_many_that_were_submitted_is_told)
     struct weir_new_job jobs[2] = {{0}, {.durability = "fsync"}};
     struct weir_new_jobs many = {"orders", jobs, 2, on_many, NULL};
 
-    host_open(NULL);
+    open_counting(NULL);
     EXPECT_INT(WEIR_OK, weir_reactor_submit(weir, &many, NULL));
     AWAIT(answers == 2); /* by then it was taken */
     WHEN(added, tell, A);
@@ -139,7 +145,7 @@ TEST(an_add_that_was_refused_at_once_is_not_waited_for)
     struct weir_new_job bad = {.delay_ms = -1};
     struct weir_new_jobs many = {"orders", &bad, 1, on_many, NULL};
 
-    host_open(NULL);
+    open_counting(NULL);
     EXPECT_INT(WEIR_EINVAL,
                weir_reactor_add(weir, "orders", &bad, on_added, NULL, NULL));
     EXPECT_INT(WEIR_EINVAL, weir_reactor_add_many(weir, &many, NULL));
@@ -153,7 +159,7 @@ TEST(adds_without_a_server_fail_and_that_is_told)
 {
     struct weir_options options = {.request_timeout_ms = 100};
 
-    host_open(&options);
+    open_counting(&options);
     redis_kill(server, SIGKILL);
     EXPECT_INT(WEIR_OK, add("1", NULL));
     WHEN(added, tell, A);
@@ -181,7 +187,7 @@ TEST(who_asks_again_in_the_callback_is_told_in_a_later_turn)
 {
     int before;
 
-    host_open(NULL);
+    open_counting(NULL);
     serve(run);
     WHEN(added, ask_again, NULL);
     AWAIT(asked == 1);
@@ -198,7 +204,7 @@ TEST(who_asks_again_in_the_callback_is_told_in_a_later_turn)
 
 TEST(what_nobody_was_told_yet_is_canceled_with_the_reactor)
 {
-    host_open(NULL);
+    open_counting(NULL);
     EXPECT_INT(WEIR_OK, add("1", on_added));
     WHEN(added, tell, A);
     WHEN(room, "orders", tell, B);
@@ -214,6 +220,7 @@ static void tell_and_free(int code, void *arg)
 {
     tell(code, arg);
     weir_reactor_free(weir);
+    EXPECT_INT(WEIR_ECANCELED, weir_reactor_count_added(weir));
     EXPECT_INT(WEIR_ECANCELED, weir_reactor_when_added(weir, tell, A));
     EXPECT_INT(WEIR_ECANCELED, weir_reactor_when_room(weir, "x", tell, A));
     EXPECT_INT(WEIR_ECANCELED, weir_reactor_when_settled(weir, tell, A));
@@ -221,7 +228,7 @@ static void tell_and_free(int code, void *arg)
 
 TEST(the_reactor_may_be_freed_where_it_is_told)
 {
-    host_open(NULL);
+    open_counting(NULL);
     WHEN(added, tell_and_free, A);
     WHEN(added, tell, B);
     WHEN(room, "orders", tell, C);
@@ -241,7 +248,7 @@ static void tell_of_stop(void *arg)
 
 TEST(a_reactor_that_stopped_still_tells)
 {
-    host_open(NULL);
+    open_counting(NULL);
     weir_reactor_stop(weir, tell_of_stop, A);
     AWAIT(told[0] != '\0');
     EXPECT_INT(WEIR_OK, add("1", NULL));
@@ -256,12 +263,31 @@ TEST(a_reactor_that_stopped_still_tells)
         EXPECT_INT(WEIR_OK, codes[i]);
 }
 
+TEST(what_was_added_before_the_count_is_not_waited_for)
+{
+    host_open(NULL);
+    EXPECT_INT(WEIR_EINVAL, weir_reactor_when_added(weir, tell, A));
+    EXPECT_INT(WEIR_OK, add("1", on_added));
+    add_many("2", "3");
+    EXPECT_INT(WEIR_OK, weir_reactor_count_added(weir));
+    WHEN(added, tell, A);
+    EXPECT_INT(WEIR_OK, add("4", NULL));
+    EXPECT_INT(WEIR_OK, weir_reactor_count_added(weir)); /* changes nothing */
+    WHEN(added, tell, B);
+    AWAIT(strlen(told) == 2 && answers == 3);
+    EXPECT_STR("ab", told);
+}
+
 TEST(what_cannot_be_asked_is_said_at_once)
 {
     int rc = WEIR_ENOMEM;
 
     host_open(NULL);
     EXPECT_INT(WEIR_EINVAL, weir_reactor_when_room(weir, "no {t}", tell, A));
+    oom_after(0);
+    EXPECT_INT(WEIR_ENOMEM, weir_reactor_count_added(weir));
+    oom_off();
+    EXPECT_INT(WEIR_OK, weir_reactor_count_added(weir));
     oom_after(0);
     EXPECT_INT(WEIR_ENOMEM, weir_reactor_when_added(weir, tell, A));
     EXPECT_INT(WEIR_ENOMEM, weir_reactor_when_settled(weir, tell, A));
@@ -342,14 +368,14 @@ static struct weir_options patient = {.request_timeout_ms = 120000};
 
 TEST(there_is_room_again_when_the_server_has_answered)
 {
-    host_open(&patient);
+    open_counting(&patient);
     expect_room_of("orders");
     EXPECT_INT(0, failed);
 }
 
 TEST(there_is_room_for_events_again)
 {
-    host_open(&patient);
+    open_counting(&patient);
     EXPECT_INT(WEIR_OK, weir_reactor_declare(weir, "events", "bounded", NULL));
     expect_room_of("events");
 }
@@ -374,7 +400,7 @@ static void add_rest(int code, void *arg)
 
 TEST(a_loop_that_waits_for_room_adds_all_of_its_jobs)
 {
-    host_open(&patient);
+    open_counting(&patient);
     make_body();
     wanted = 400; /* 100 MiB */
     add_rest(WEIR_OK, NULL);
@@ -389,7 +415,7 @@ TEST(without_a_server_there_is_room_when_the_jobs_have_failed)
 {
     struct weir_options options = {.request_timeout_ms = 300};
 
-    host_open(&options);
+    open_counting(&options);
     redis_kill(server, SIGKILL);
     fill("orders");
     WHEN(room, "orders", tell, A);
@@ -411,7 +437,7 @@ TEST(the_verdict_of_the_handler_that_asks_is_settled_then)
 {
     struct weir_totals totals;
 
-    host_open(NULL);
+    open_counting(NULL);
     serve(run);
     EXPECT_INT(WEIR_OK, add_due());
     AWAIT(told[0] != '\0');
@@ -430,7 +456,7 @@ static enum weir_verdict run_and_stop_server(void *self, struct weir_job *job)
 
 TEST(while_the_server_does_not_answer_nothing_is_settled)
 {
-    host_open(NULL);
+    open_counting(NULL);
     serve(run_and_stop_server);
     EXPECT_INT(WEIR_OK, add_due());
     AWAIT(runs == 1);
@@ -452,7 +478,7 @@ static enum weir_verdict run_next(void *self, struct weir_job *job)
 
 TEST(jobs_that_keep_coming_do_not_hold_it_up)
 {
-    host_open(NULL);
+    open_counting(NULL);
     serve(run_next);
     for (int i = 0; i < 200; i++)
         EXPECT_INT(WEIR_OK, add_due());

@@ -24,11 +24,16 @@ WEIR_API WEIR_MUST_CHECK int
 weir_reactor_when_room(struct weir_reactor *reactor, const char *topic,
                        weir_notice_fn fn, void *arg);
 
+/* Count jobs that are added from now on. Adds that nobody waits for in this way
+ * are not counted, and cost nothing. WEIR_ENOMEM, WEIR_ECANCELED. */
+WEIR_API WEIR_MUST_CHECK int
+weir_reactor_count_added(struct weir_reactor *reactor);
+
 /* Have `fn` called when each job is answered that was added since the last such
- * call, or the opening; those of weir_reactor_submit count from when the loop
- * has taken them. `code`: WEIR_OK: the server has all of them (WEIR_EEXISTS is
- * as good); else the first other code that one of them got. WEIR_ENOMEM,
- * WEIR_ECANCELED. */
+ * call, or since weir_reactor_count_added; those of weir_reactor_submit count
+ * from when the loop has taken them. `code`: WEIR_OK: the server has all of
+ * them (WEIR_EEXISTS is as good); else the first other code that one of them
+ * got. WEIR_EINVAL (they are not counted), WEIR_ENOMEM, WEIR_ECANCELED. */
 WEIR_API WEIR_MUST_CHECK int
 weir_reactor_when_added(struct weir_reactor *reactor, weir_notice_fn fn,
                         void *arg);
