@@ -121,6 +121,17 @@ static bool is_other(const struct weir_stats *one,
                   sizeof(*one) - from) != 0;
 }
 
+static void take_kind(struct entry *entry, const char *kind)
+{
+    struct weir__stats_row *row = &entry->view.row;
+
+    if (strcmp(row->kind, kind) == 0)
+        return;
+    (void)snprintf(row->kind, sizeof(row->kind), "%s", kind); /* cut */
+    entry->snapshot->version++;
+}
+
+/* A kind comes with its numbers: those of the one before are no longer true. */
 static void take_stats(struct entry *entry, const struct weir_stats *stats)
 {
     struct weir__topic_view *view = &entry->view;
@@ -130,6 +141,7 @@ static void take_stats(struct entry *entry, const struct weir_stats *stats)
     const double rate =
         weir__growth_take(&view->done, stats->done_total, now_s);
 
+    take_kind(entry, stats->kind);
     plain.topic = plain.kind = NULL; /* borrowed */
     if (is_other(&plain, &row->stats) || rate > row->rate || rate < row->rate)
         entry->snapshot->version++;
@@ -156,10 +168,10 @@ static void on_kind(int code, const char *kind, void *arg)
     struct weir_reactor *reactor = entry->snapshot->reactor;
 
     if (code == WEIR_OK && strcmp(row->kind, kind) != 0) {
-        (void)snprintf(row->kind, sizeof(row->kind), "%s", kind); /* cut */
-        entry->snapshot->version++;
         code = weir_reactor_declare(reactor, row->topic, kind, NULL);
         entry->view.is_of_new_kind = code == WEIR_EINVAL;
+        if (entry->view.is_of_new_kind)
+            take_kind(entry, kind);
     } else if (code == WEIR_OK && entry->view.is_of_new_kind) {
         code = WEIR_EKIND;
     }
