@@ -176,6 +176,7 @@ static bool read_quantity(const struct weir__option *option, const char *text,
     case WEIR__OPTION_PATHS:
     case WEIR__OPTION_PAIRS:
     case WEIR__OPTION_GROUPS:
+    case WEIR__OPTION_CHOSEN:
     case WEIR__OPTION_SWITCH:
     case WEIR__OPTION_CHOICE:
     case WEIR__OPTION_DURABILITY:
@@ -314,23 +315,98 @@ static int check_pair(const struct weir__option *option, const char *text,
         equals == NULL ? "=" : "key before the =");
 }
 
-/* Letters of a group's name, an asterisk at its end, a weight. */
-static bool is_pattern(const char *text, size_t len)
+/* Its length without a weight; 0: that is none. */
+static size_t weighed_len(const char *text, size_t len)
 {
     size_t name = len;
 
     while (name > 0 && strchr(DIGITS, text[name - 1]) != NULL)
         name--;
-    if (name < len && name > 1 && text[name - 1] == ':') {
-        if (len - name > 3 || text[name] == '0')
-            return false;
-        len = name - 1;
-    }
+    if (name == len || name < 2 || text[name - 1] != ':')
+        return len;
+    return len - name > 3 || text[name] == '0' ? 0 : name - 1;
+}
+
+/* Letters of a group's name, an asterisk at its end. */
+static bool is_pattern(const char *text, size_t len)
+{
     for (size_t i = 0; i < len; i++)
         if (text[i] <= ' ' || text[i] > '~' || text[i] == '{' ||
             text[i] == '}' || (text[i] == '*' && i + 1 < len))
             return false;
-    return len <= PATTERN_MAX;
+    return len > 0 && len <= PATTERN_MAX;
+}
+
+/* Patterns of a text, one after the other; false: there are no more. */
+static bool next_pattern(struct weir_slice *at)
+{
+    const char *text = (const char *)at->ptr + at->len;
+
+    text += strspn(text, " ");
+    *at = weir__slice_of(text, strcspn(text, " "));
+    return at->len > 0;
+}
+
+/* Does `pattern` match all that `other` matches? */
+static bool covers(struct weir_slice pattern, struct weir_slice other)
+{
+    if (pattern.ptr[pattern.len - 1] != '*')
+        return weir__slice_equal(pattern, other);
+    return other.len >= pattern.len - 1 &&
+           memcmp(pattern.ptr, other.ptr, pattern.len - 1) == 0;
+}
+
+/* Is all that `some` matches behind a ! as well? */
+static bool is_left_out(const char *text, struct weir_slice some)
+{
+    struct weir_slice at = weir__slice_of(text, 0);
+
+    while (next_pattern(&at))
+        if (at.ptr[0] == '!' &&
+            covers((struct weir_slice){at.ptr + 1, at.len - 1}, some))
+            return true;
+    return false;
+}
+
+static bool leaves_all_out(const char *text)
+{
+    struct weir_slice at = weir__slice_of(text, 0);
+    bool has_some = false;
+
+    while (next_pattern(&at)) {
+        if (at.ptr[0] == '!')
+            continue;
+        if (!is_left_out(text, at))
+            return false;
+        has_some = true;
+    }
+    return has_some || is_left_out(text, weir__slice_str("*"));
+}
+
+static int check_chosen(const struct weir__option *option, const char *text,
+                        struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+    struct weir_slice at = weir__slice_of(text, 0);
+
+    while (next_pattern(&at)) {
+        size_t skip = at.ptr[0] == '!';
+
+        if (!is_pattern((const char *)at.ptr + skip, at.len - skip))
+            return weir__error_set(
+                err, WEIR_EINVAL,
+                "%s: \"%s\" is no pattern of groups: write a group or its "
+                "beginning and *, and ! in front of those that are left to "
+                "other workers, as in \"vip-*\" or \"!vip-*\"",
+                option->name, weir__text_quote(at, quote));
+    }
+    if (leaves_all_out(text))
+        return weir__error_set(err, WEIR_EINVAL,
+                               "%s: \"%s\" leaves out every group that it "
+                               "names: write another pattern",
+                               option->name,
+                               weir__text_quote(weir__slice_str(text), quote));
+    return WEIR_OK;
 }
 
 static int check_groups(const struct weir__option *option, const char *text,
@@ -342,7 +418,7 @@ static int check_groups(const struct weir__option *option, const char *text,
     while (*at != '\0') {
         size_t len = strcspn(at, " ");
 
-        if (len > 0 && !is_pattern(at, len))
+        if (len > 0 && !is_pattern(at, weighed_len(at, len)))
             return weir__error_set(
                 err, WEIR_EINVAL,
                 "%s: \"%s\" is no pattern of groups: write a group or its "
@@ -369,7 +445,8 @@ int weir__option_check(const struct weir__option *option, const char *text,
                                "leave the option out",
                                option->name);
     if ((option->form == WEIR__OPTION_TEXT ||
-         option->form == WEIR__OPTION_GROUPS) &&
+         option->form == WEIR__OPTION_GROUPS ||
+         option->form == WEIR__OPTION_CHOSEN) &&
         option->max > 0 && slice.len > (size_t)option->max)
         return weir__error_set(err, WEIR_EINVAL,
                                "%s: %zu bytes are too long: write at most %lld",
@@ -382,6 +459,8 @@ int weir__option_check(const struct weir__option *option, const char *text,
         return check_pair(option, text, err);
     if (option->form == WEIR__OPTION_GROUPS)
         return check_groups(option, text, err);
+    if (option->form == WEIR__OPTION_CHOSEN)
+        return check_chosen(option, text, err);
     if (option->form == WEIR__OPTION_TOPIC &&
         weir__topic_check(slice, &why) < 0)
         return weir__error_set(err, WEIR_EINVAL, "%s: %s", option->name,

@@ -19,6 +19,7 @@ enum weir__option_form {
     WEIR__OPTION_PATHS,      /* list of texts */
     WEIR__OPTION_PAIRS,      /* list of key=value */
     WEIR__OPTION_GROUPS,     /* list of patterns of groups, or blanks between */
+    WEIR__OPTION_CHOSEN,     /* the same, without weights, some behind a ! */
     WEIR__OPTION_SWITCH,     /* yes or no: 1 or 0 */
     WEIR__OPTION_DURABILITY, /* server, replica or fsync, maybe with :N */
     WEIR__OPTION_CHOICE,     /* one of the words in `word`: its place there */

@@ -29,6 +29,7 @@ static const struct {
 #define FALLBACK_TOPIC(fallback)      ""
 #define FALLBACK_TEXT(fallback)       ""
 #define FALLBACK_GROUPS(fallback)     ""
+#define FALLBACK_CHOSEN(fallback)     ""
 #define FALLBACK_LADDER(fallback)     WEIR__LADDER_DEFAULT
 #define FALLBACK_SWITCH(fallback)     fallback
 #define FALLBACK_CHOICE(fallback)     fallback
@@ -77,6 +78,17 @@ int weir__topic_option_fits(enum weir__topic_option option, const char *kind,
                            row->name, kind, list);
 }
 
+int weir__topic_option_stores(enum weir__topic_option option,
+                              struct weir_error *err)
+{
+    if (option != WEIR__TOPIC_groups)
+        return WEIR_OK;
+    return weir__error_set(err, WEIR_EINVAL,
+                           "groups: it is each worker's own and not stored for "
+                           "all of them: write it in the worker's file, or "
+                           "run the worker with --groups");
+}
+
 /* --- values --------------------------------------------------------------- */
 
 static void hold(struct weir__options *options, enum weir__topic_option option,
@@ -107,6 +119,7 @@ static void hold(struct weir__options *options, enum weir__topic_option option,
     case WEIR__OPTION_PATHS:
     case WEIR__OPTION_PAIRS:
     case WEIR__OPTION_GROUPS:
+    case WEIR__OPTION_CHOSEN:
         WEIR_UNREACHABLE("these are no numbers");
     }
 }

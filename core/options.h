@@ -69,7 +69,8 @@
     X(group_ttl, DURATION, WEIR__BOUNDED, 1000, 365 * WEIR__DAY_MS,           \
       WEIR__OPTION_NONE, "none", WEIR__OPTION_NONE)                           \
     X(linger, DURATION, WEIR__BOUNDED, 0, WEIR__HOUR_MS, 0, NULL, 0)          \
-    X(hot, GROUPS, WEIR__BOUNDED, 0, 500, 0, NULL, 0)
+    X(hot, GROUPS, WEIR__BOUNDED, 0, 500, 0, NULL, 0)                         \
+    X(groups, CHOSEN, WEIR__BOUNDED, 0, 500, 0, NULL, 0)
 /* clang-format on */
 
 /* Values of `end`. */
@@ -90,6 +91,7 @@ enum weir__topic_option {
 #define WEIR__HOLD_TOPIC(name, max)      char name[(max) + 1];
 #define WEIR__HOLD_TEXT(name, max)       char name[(max) + 1];
 #define WEIR__HOLD_GROUPS(name, max)     char name[(max) + 1];
+#define WEIR__HOLD_CHOSEN(name, max)     char name[(max) + 1];
 #define WEIR__HOLD_LADDER(name, max)     struct weir__ladder name;
 #define WEIR__HOLD_SWITCH(name, max)     bool name;
 #define WEIR__HOLD_CHOICE(name, max)     uint32_t name;
@@ -124,6 +126,10 @@ enum weir__topic_option weir__topic_option_find(struct weir_slice name);
  * says which have. */
 int weir__topic_option_fits(enum weir__topic_option option, const char *kind,
                             struct weir_error *err);
+
+/* May it be stored with the topic? WEIR_EINVAL: no, it is each worker's own. */
+int weir__topic_option_stores(enum weir__topic_option option,
+                              struct weir_error *err);
 
 void weir__options_init(struct weir__options *options);
 

@@ -125,7 +125,8 @@ static void take(const struct weir__lane *lane,
                   lane->name, (int)setting->name.len,
                   (const char *)setting->name.ptr);
     else if ((options->pinned >> option & 1) == 0 &&
-             weir__options_put(options, lane->name, option, text, &err) < 0)
+             (weir__topic_option_stores(option, &err) < 0 ||
+              weir__options_put(options, lane->name, option, text, &err) < 0))
         weir__log(log, WEIR_LEVEL_WARN, "%s: a stored option is ignored: %s",
                   lane->name, err.text);
 }

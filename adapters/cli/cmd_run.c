@@ -24,12 +24,13 @@ enum {
     PREFETCH,
     LEASE,
     MAX_DEAD,
+    GROUPS,
     ALLOW_EVICTION,
     METRICS,
     WORKERS
 };
 
-enum { TOPIC_FLAGS = 6 };
+enum { TOPIC_FLAGS = 7 };
 _Static_assert((int)WEIR__TOPIC_OPTIONS < WEIR_MAX_OPTIONS,
                "what the file says fits");
 
@@ -44,7 +45,8 @@ static const struct weir__flag flags[] = {
                 "say beats it, and what is stored with a topic"},
     [UNTIL_EMPTY] = {"until-empty", NULL,
                      "end when the topics hold nothing scheduled, ready or\n"
-                     "running, also with other workers"},
+                     "running, also with other workers; with --groups when\n"
+                     "these groups do"},
     [RETRY] = {"retry", "LADDER",
                "delays between attempts of jobs without their own\n"
                "(default: 15s 3m 10m 30m 30m 1h 2h 6h 15h)"},
@@ -62,6 +64,10 @@ static const struct weir__flag flags[] = {
     [MAX_DEAD] = {"max-dead", "N",
                   "dead jobs kept in a topic, 1 to 4294967295\n"
                   "(default: 10000)"},
+    [GROUPS] = {"groups", "PATTERNS",
+                "groups of bounded topics that this worker serves, as\n"
+                "in 'vip-* game-7', or leaves to others: '!vip-*'\n"
+                "(default: all)"},
     [ALLOW_EVICTION] = {"allow-eviction", NULL,
                         "serve also where the server may drop jobs: its\n"
                         "maxmemory-policy is not noeviction"},
@@ -100,6 +106,7 @@ static const struct {
     {PREFETCH, WEIR__TOPIC_prefetch},
     {LEASE, WEIR__TOPIC_lease},
     {MAX_DEAD, WEIR__TOPIC_max_dead},
+    {GROUPS, WEIR__TOPIC_groups},
 };
 _Static_assert(sizeof(topic_flags) / sizeof(topic_flags[0]) == TOPIC_FLAGS,
                "a text has room for each");

@@ -74,7 +74,7 @@ void weir__help_group(const char *group)
     }
 }
 
-/* Each with the kinds of topics that have it. */
+/* Those that are stored, each with the kinds of topics that have it. */
 static void print_topic_options(void)
 {
     (void)printf("\noptions of topics, and which kinds have them:\n");
@@ -82,6 +82,8 @@ static void print_topic_options(void)
         const struct weir__option *option = &weir__topic_options[i];
         char kinds[64] = "all";
 
+        if (weir__topic_option_stores((enum weir__topic_option)i, NULL) < 0)
+            continue;
         if (option->kinds != WEIR__KINDS_ALL)
             weir__kinds_list(option->kinds, kinds);
         (void)printf("  %-16s %s\n", option->name, kinds);

@@ -137,6 +137,17 @@ static void tell_dead(const struct weir__run *run)
     }
 }
 
+static void tell_elsewhere(const struct weir__run *run)
+{
+    for (size_t i = 0; i < run->watch.count; i++)
+        if (run->watch.topics[i].elsewhere > 0)
+            weir__log(&run->log, WEIR_LEVEL_INFO,
+                      "%s: %" PRIu64 " events are in groups that this worker "
+                      "does not serve",
+                      run->watch.topics[i].topic,
+                      run->watch.topics[i].elsewhere);
+}
+
 static void on_empty(const struct weir__watched *left, void *arg)
 {
     struct weir__run *run = arg;
@@ -145,6 +156,7 @@ static void on_empty(const struct weir__watched *left, void *arg)
         return;
     if (left == NULL) {
         weir__log(&run->log, WEIR_LEVEL_INFO, "nothing is left to run");
+        tell_elsewhere(run);
         tell_dead(run);
         stop(run, WEIR__EXIT_DONE);
         return;

@@ -89,6 +89,12 @@ static void judge(struct weir__watched *watched, const struct weir_stats *stats)
         stats->newer > 0 || (stats->running == 0 && stats->relaying == 0 &&
                              (waiting == 0 || stats->paused));
     watched->held_back = watched->is_at_rest ? waiting : 0;
+    watched->elsewhere = 0;
+    if (stats->is_elsewhere) {
+        watched->is_at_rest = true;
+        watched->elsewhere = waiting + stats->running;
+        watched->held_back = 0;
+    }
     if (!watched->is_at_rest &&
         (stats->ready > 0 || stats->running > 0 || stats->relaying > 0))
         look_later(watched);

@@ -24,6 +24,7 @@ struct weir__watched {
     bool is_ask_again;  /* something happened since the question */
     bool is_at_rest;    /* the last answer: empty, paused, or all newer */
     uint64_t held_back; /* jobs of a paused topic at rest */
+    uint64_t elsewhere; /* events in groups that this worker does not serve */
     uint64_t newer;     /* jobs that this version leaves alone */
     uint64_t dead;      /* by the last answer */
 };

@@ -32,7 +32,7 @@ const struct weir__config_option weir__config_options[] = {
 bool weir__config_is_list(const struct weir__option *row)
 {
     return row->form == WEIR__OPTION_PATHS || row->form == WEIR__OPTION_PAIRS ||
-           row->form == WEIR__OPTION_GROUPS;
+           row->form == WEIR__OPTION_GROUPS || row->form == WEIR__OPTION_CHOSEN;
 }
 
 /* A struct weir__config_number, _text or _list. */

@@ -395,7 +395,11 @@ static int read_settings(struct set *set, const char *const *texts,
         kind = set->options.kind;
     for (; *texts != NULL && set->count < WEIR_MAX_OPTIONS; texts++) {
         size_t len = (size_t)(strchr(copy, '=') - copy); /* there is one */
+        struct weir_slice name = weir__slice_of(copy, len);
 
+        if (copy[len + 1] != '\0' &&
+            weir__topic_option_stores(weir__topic_option_find(name), err) < 0)
+            return WEIR_EINVAL;
         add_setting(set, copy, len, copy + len + 1);
         copy += strlen(copy) + 1;
     }

@@ -332,11 +332,12 @@ TEST(patterns_of_groups_are_one_option_with_blanks_between)
     struct weir__config *config =
         config_of("topic a { hot = { 'game-1',\n 'vip-*:4' } }\n"
                   "topic b { hot = 'a b' }\n"
-                  "topic c { hot = { } }\n");
+                  "topic c { hot = { } groups = { '!vip-*', '!a' } }\n");
 
     expect_said(1, "hot=game-1 vip-*:4", &config->topics[0], WEIR__TOPIC_hot);
     EXPECT_STR("game-1 vip-*:4", config->topics[0].values.hot);
     expect_said(3, "hot=a b", &config->topics[1], WEIR__TOPIC_hot);
     expect_said(0, "(none)", &config->topics[2], WEIR__TOPIC_hot);
+    EXPECT_STR("!vip-* !a", config->topics[2].values.groups);
     weir__config_free(config);
 }

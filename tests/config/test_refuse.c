@@ -23,7 +23,7 @@ static const struct refusal names[] = {
      "max_pending, durability, delay, consumers, lock, auto_ack, parking, key, "
      "end, group, "
      "on_retry, start, after, claim_idle, batch, length, overflow, max_age, "
-     "group_ttl, linger, hot"},
+     "group_ttl, linger, hot, groups"},
     {"worker { port = 1 }",
      "w.conf:1: worker knows no \"port\": write one of plugin_path, name, "
      "workers, log_level, log_format, drain, block_warn, threads, "
@@ -55,7 +55,7 @@ static const struct refusal names[] = {
      "on_dead, max_body, max_pending, durability, delay, consumers, lock, "
      "auto_ack, "
      "parking, key, end, group, on_retry, start, after, claim_idle, batch, "
-     "length, overflow, max_age, group_ttl, linger, hot"},
+     "length, overflow, max_age, group_ttl, linger, hot, groups"},
 };
 
 TEST(an_unknown_name_is_refused_with_the_nearest_known_one)

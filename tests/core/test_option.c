@@ -201,14 +201,16 @@ TEST(options_that_are_not_given_have_their_defaults)
 
 TEST(what_is_said_last_counts_and_nothing_is_the_default)
 {
-    EXPECT_INT(WEIR_OK,
-               reads((const char *const[]){"weight=2", "weight=3", "key=a b",
-                                           "lease=1s", "lease=", "hot=x y:2",
-                                           "on_dead=none", NULL},
-                     NULL));
+    EXPECT_INT(
+        WEIR_OK,
+        reads((const char *const[]){"weight=2", "weight=3", "key=a b",
+                                    "lease=1s", "lease=", "hot=x y:2",
+                                    "groups=!a a* b:4", "on_dead=none", NULL},
+              NULL));
     EXPECT_INT(3, options.weight);
     EXPECT_STR("a b", options.key);
     EXPECT_STR("x y:2", options.hot);
+    EXPECT_STR("!a a* b:4", options.groups);
     EXPECT_STR("", options.on_dead);
     EXPECT_INT(5000, options.lease);
     EXPECT_TRUE(!weir__options_has(&options, WEIR__TOPIC_lease));
@@ -227,6 +229,19 @@ TEST(a_text_that_is_no_option_is_refused)
         {"=1", "a topic has no option \"\": docs/configuration.md has all of "
                "them"},
         {"weight=0", "weight: \"0\" is out of bounds: write 1 to 1000"},
+        {"groups=a*b", "groups: \"a*b\" is no pattern of groups: write a group "
+                       "or its beginning and *, and ! in front of those that "
+                       "are left to other workers, as in \"vip-*\" or "
+                       "\"!vip-*\""},
+        {"groups=a !", "groups: \"!\" is no pattern of groups: write a group "
+                       "or its beginning and *, and ! in front of those that "
+                       "are left to other workers, as in \"vip-*\" or "
+                       "\"!vip-*\""},
+        {"groups=!ab* ab1 abc*",
+         "groups: \"!ab* ab1 abc*\" leaves out every group that it names: "
+         "write another pattern"},
+        {"groups=!a !*", "groups: \"!a !*\" leaves out every group that it "
+                         "names: write another pattern"},
         {"on_dead=t", "on_dead: \"t\" is this topic itself: write another "
                       "one"},
         {"on_retry=t", "on_retry: \"t\" is this topic itself: write another "

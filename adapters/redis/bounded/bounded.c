@@ -117,6 +117,7 @@ const struct weir__kind weir__bounded_kind = {
     .topic_init = topic_init,
     .topic_fini = topic_fini,
     .flush = flush,
+    .serve = weir__bounded_serve,
     .followed = weir__bounded_followed,
     .fail_adds = weir__bounded_fail_adds,
     .claim = claim,
@@ -130,6 +131,6 @@ const struct weir__kind weir__bounded_kind = {
     .list = weir__bounded_list,
     .stats = weir__topic_stats,
     .stats_script = &weir__script_bounded_stats,
-    .stats_keys = "meta lease",
-    .stats_key_count = 2,
+    .stats_keys = "meta lease rot hot",
+    .stats_key_count = 4,
 };

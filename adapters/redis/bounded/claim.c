@@ -443,6 +443,23 @@ static struct weir_slice next_offer(const uint8_t **at)
     return group;
 }
 
+/* One that is registered with other patterns would be woken for these. */
+void weir__bounded_serve(struct weir__store_topic *base)
+{
+    struct weir__bounded_topic *topic = weir__bounded_topic_of(base);
+    const char *groups = base->options->groups;
+
+    if (strcmp(topic->groups, groups) == 0)
+        return;
+    weir__topic_leave_idle(base);
+    topic->is_idle = false;
+    topic->has_other_groups = base->user != NULL;
+    memcpy(topic->groups, groups, sizeof(topic->groups));
+    base->sleeps_for = topic->groups;
+    if (base->user != NULL)
+        base->store->events.wake(base->user);
+}
+
 static void write_claim(struct weir__buf *buf,
                         const struct weir__bounded_topic *topic, bool is_look)
 {
@@ -470,8 +487,13 @@ static void write_claim(struct weir__buf *buf,
     weir__resp_int(buf, topic->base.options->lease == WEIR__OPTION_NONE
                             ? 0
                             : topic->base.claim.lease_ms);
-    weir__resp_str(buf, is_look ? "" : topic->base.place->server->worker);
-    weir__resp_int(buf, topic->is_idle + 2 * topic->base.claim.has_jobs);
+    if (is_look)
+        weir__resp_str(buf, "");
+    else
+        weir__topic_write_sleeper(buf, &topic->base);
+    weir__resp_int(buf, topic->is_idle + 2 * topic->base.claim.has_jobs +
+                            4 * topic->has_other_groups +
+                            8 * (topic->groups[0] != '\0' && !is_look));
     weir__resp_int(buf, (int64_t)offers_wanted(topic));
     write_bounds(buf, &topic->base);
     weir__claim_write_server(buf, &topic->base);
@@ -500,8 +522,10 @@ void weir__bounded_flush_claim(struct weir__bounded_topic *topic)
     claim->sent_ns = weir__redis_now_ns(topic->base.store);
     claim->has_end = topic->base.options->lease != WEIR__OPTION_NONE;
     write_claim(&bytes, topic, claim->room == 0);
-    if (claim->room > 0)
+    if (claim->room > 0) {
         topic->offer_count = 0; /* the reply brings others */
+        topic->has_other_groups = false;
+    }
     weir__place_send(topic->base.place, &bytes, &weir__script_bounded_claim,
                      WEIR__SEND_HERE |
                          weir__send_bodies(topic->base.claim.room),

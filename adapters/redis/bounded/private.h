@@ -89,7 +89,9 @@ struct weir__bounded_topic {
     struct weir__store_topic base; /* first */
     struct weir__bounded *shared;
 
-    bool is_idle;                        /* registered as an idle worker */
+    bool has_other_groups; /* than the claim before */
+    bool is_idle;          /* registered as an idle worker */
+    char groups[sizeof(((struct weir__options *)0)->groups)]; /* of claims */
     struct weir__bounded_claim *claimed; /* waits for the stored options */
     unsigned tries;          /* claims in a row that were only offered groups */
     struct weir__buf offers; /* length and name of each */
@@ -150,6 +152,9 @@ void weir__bounded_flush_adds(struct weir__bounded_topic *topic);
 void weir__bounded_fail_adds(struct weir__store_topic *topic, int code);
 
 /* --- bounded/claim.c ------------------------------------------------------ */
+
+/* The options may be others: whom wake-ups reach is looked at anew. */
+void weir__bounded_serve(struct weir__store_topic *topic);
 
 /* The stored options were read, or not: what was claimed is delivered. */
 void weir__bounded_followed(struct weir__store_topic *topic, int code);

@@ -166,6 +166,8 @@ static void note(struct weir__stats_request *request, struct weir_slice name,
         request->stats.paused = value != 0;
     else if (is_named(name, "exact"))
         request->stats.ready_is_exact = value != 0;
+    else if (is_named(name, "elsewhere"))
+        request->stats.is_elsewhere = value != 0;
     else if (is_named(name, "oldest"))
         request->stats.oldest_us = value < 0 ? -1 : value * 1000;
     else if (is_named(name, "ended"))
@@ -264,12 +266,16 @@ int weir__topic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
 {
     const struct weir__kind *kind = topic->kind;
     struct weir__stats_request *stats = weir__stats_new(topic, fn, arg);
+    const char *groups = topic->sleeps_for == NULL ? "" : topic->sleeps_for;
     struct weir__buf bytes = {0};
 
     if (stats == NULL)
         return WEIR_ENOMEM;
-    weir__resp_eval(&bytes, kind->stats_script, kind->stats_key_count, 0);
+    weir__resp_eval(&bytes, kind->stats_script, kind->stats_key_count,
+                    *groups != '\0');
     weir__prefix_keys(&bytes, &topic->prefix, kind->stats_keys);
+    if (*groups != '\0')
+        weir__resp_str(&bytes, groups);
     weir__place_send(topic->place, &bytes, kind->stats_script, WEIR__SEND_AGAIN,
                      &stats->request);
     return WEIR_OK;

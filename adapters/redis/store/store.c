@@ -304,6 +304,20 @@ static void destroy(struct weir__redis *store)
     weir__mem_free(store);
 }
 
+void weir__topic_write_sleeper(struct weir__buf *buf,
+                               const struct weir__store_topic *topic)
+{
+    const char *worker = topic->place->server->worker;
+    const char *groups = topic->sleeps_for == NULL ? "" : topic->sleeps_for;
+    size_t len = strlen(worker), more = strlen(groups);
+
+    weir__resp_begin(buf, len + (more > 0) + more);
+    weir__buf_append(buf, worker, len);
+    weir__buf_append(buf, " ", more > 0);
+    weir__buf_append(buf, groups, more);
+    weir__resp_end(buf);
+}
+
 void weir__topic_leave_idle(struct weir__store_topic *topic)
 {
     struct weir__buf bytes = {0};
@@ -314,7 +328,7 @@ void weir__topic_leave_idle(struct weir__store_topic *topic)
     weir__resp_command(&bytes, 3);
     weir__resp_str(&bytes, "ZREM");
     weir__prefix_key(&bytes, &topic->prefix, "idle");
-    weir__resp_str(&bytes, topic->place->server->worker);
+    weir__topic_write_sleeper(&bytes, topic);
     weir__place_send(topic->place, &bytes, NULL, WEIR__SEND_ONCE, NULL);
 }
 

@@ -101,6 +101,8 @@ struct weir__store_topic {
 
     bool wants_claim;
     bool may_sleep; /* registered as an idle worker, perhaps */
+    /* And then as the worker's name with this behind it, or nothing. */
+    const char *sleeps_for;
     struct weir__claim claim;
     uint64_t last_token;    /* the largest that claims were given */
     uint64_t token_of;      /* connection that brought one last */
@@ -233,6 +235,8 @@ void weir__topic_mark(struct weir__store_topic *topic);
 void weir__topic_calm(struct weir__store_topic *topic);
 
 /* This worker claims no more: wake-ups are for others. */
+void weir__topic_write_sleeper(struct weir__buf *buf,
+                               const struct weir__store_topic *topic);
 void weir__topic_leave_idle(struct weir__store_topic *topic);
 
 /* So many verdicts were answered for good, `refused` of them in vain: the user

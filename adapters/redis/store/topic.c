@@ -228,7 +228,7 @@ static const char *why_kept(const struct redisReply *reply, int64_t result,
         return "it holds jobs, or some on their way to other topics";
     if (result >= 0 || !weir__reply_str(reply, 1, &worker))
         return NULL;
-    len = strcspn((const char *)worker.ptr, "@");
+    len = strcspn((const char *)worker.ptr, "@ ");
     (void)snprintf(buf, 80, "worker %.*s serves it, stop that one first",
                    len < NAME_SHOWN ? (int)len : NAME_SHOWN,
                    (const char *)worker.ptr); /* fits */

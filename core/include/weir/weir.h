@@ -399,6 +399,9 @@ struct weir_stats {
      * kind does not tell (`bounded`, and `list` but for retries). */
     int64_t oldest_us;
     int64_t lease_ended_us; /* since a lease ended that still has jobs; or -1 */
+    /* Of a bounded topic that this reactor serves with `groups`: nothing of
+     * these waits or runs, what is counted is in other groups. */
+    bool is_elsewhere;
 };
 
 /* `stats` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such topic. */

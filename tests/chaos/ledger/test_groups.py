@@ -20,10 +20,12 @@ Run = collections.namedtuple("Run", "group token ms numbers")
 
 
 class Groups:
-    """A topic with its workers, and what was added to which group."""
+    """A topic with its workers, and what was added to which group. Each worker
+    has the next of `served`: which groups it serves."""
 
-    def __init__(self, place):
+    def __init__(self, place, *served):
         self.place, self.random = place, random.Random(SEED)
+        self.served = served
         self.handle = "t=batches?work=4ms&file=" + place.path("out")
         self.added = collections.defaultdict(list)
         self.count = 0
@@ -34,8 +36,10 @@ class Groups:
 
     def staff(self):
         while len(self.workers) < WORKERS:
-            self.workers.append(self.place.start("run", "--handle",
-                                                 self.handle))
+            self.served = self.served[1:] + self.served[:1]
+            flags = ("--groups", self.served[0]) if self.served else ()
+            self.workers.append(self.place.start(
+                "run", "--handle", self.handle, *flags))
 
     def add(self, count):
         lines = []
@@ -110,9 +114,7 @@ def check_late(late, freezes):
                 % (freezes, short))
 
 
-@test
-def killed_workers_lose_no_event_and_change_no_order(place):
-    groups = Groups(place)
+def strike_and_check(place, groups):
     for _ in range(KILLS):
         groups.staff()
         groups.add(groups.random.randrange(200, 1500))
@@ -145,3 +147,14 @@ def killed_workers_lose_no_event_and_change_no_order(place):
     print("%d events, %d faults: %d ran, %d of them again, %d batches late, "
           "%d were dropped" % (groups.count, KILLS, len(seen), repeated,
                                len(late), dropped))
+
+
+@test
+def killed_workers_lose_no_event_and_change_no_order(place):
+    strike_and_check(place, Groups(place))
+
+
+@test
+def nor_do_those_who_serve_only_some_groups(place):
+    strike_and_check(place, Groups(place, "g1*", "!g1* !g3", "g3 g2* g1",
+                                   "!g1*", "g*"))

@@ -12,12 +12,13 @@
 --#include group
 --#include bounds
 --#include wake
+--#include parts
 --#include call_slot
 local rot, hot, out, meta, idle, options, seen, ttl = unpack(KEYS, 1, 8)
 local topic, kind, call_slot, number = unpack(ARGV, 1, 4)
 local now = now_ms()
 
-local known = call('HMGET', meta, 'kind', 'bounds')
+local known = call('HMGET', meta, 'kind', 'bounds', 'parts')
 if not known[1] then
   call('HSET', meta, 'kind', kind)
 elseif known[1] ~= kind then
@@ -32,6 +33,7 @@ if said then
 end
 
 local bounds = read_bounds(options, known[2])
+parts = known[3] and parts_of(known[3])
 local reply = { bounds.mode }
 local added, dropped, waiting = 0, 0, 0
 local fresh, full = {}, {}
@@ -91,7 +93,13 @@ if #fresh > 0 then
     if not states[i] then
       local is_full = fresh[group] >= bounds.batch
       local entries = heat(bounds, group) and heated or plain
-      entries[#entries + 1] = is_full and full_due or due_later
+      local score = is_full and full_due or due_later
+      if parts then
+        local due = is_full and now or now + bounds.linger
+        parts.note_due(group, due)
+        score = digits(parts.score(group, due))
+      end
+      entries[#entries + 1] = score
       entries[#entries + 1] = group
       first = is_full and now or first or now + bounds.linger
     end
@@ -107,7 +115,9 @@ if #full > 0 then
   for i, group in ipairs(full) do
     if not states[i] then
       local key = heat(bounds, group) and hot or rot
-      call('ZADD', key, 'XX', 'LT', digits(now), group)
+      local score = parts and parts.score(group, now) or now
+      call('ZADD', key, 'XX', 'LT', digits(score), group)
+      if parts then parts.note_due(group, now) end
       first = now
     end
   end
@@ -119,6 +129,10 @@ increment(meta, 'overflow', dropped)
 if not failure then
   note_said(seen, call_slot, number, #reply > 1 and reply or {}, now)
 end
-if first then wake_one(idle, topic, first) end
+if parts then
+  parts.wake(idle, topic)
+elseif first then
+  wake_one(idle, topic, first)
+end
 if failure then error(failure, 0) end
 return reply

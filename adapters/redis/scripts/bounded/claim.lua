@@ -10,9 +10,10 @@
 -- KEYS  rot hot lease out meta idle options ttl, then for each candidate: its
 --       list, the list of its leased batch; absent
 -- ARGV  topic, kind, room, lease ms (0: none), worker ('' = do not register as
---       idle), 1 if it is registered and 2 more if it has jobs in hand, how
---       many groups to offer, bounds of this worker ('': none), which server
---       answers (server.lua), candidates
+--       idle) and, behind a blank each, its patterns of `groups`, 1 if it is
+--       registered, 2 more if it has jobs in hand, 4 if these patterns are new
+--       and 8 if there are some, how many groups to offer, bounds of this
+--       worker ('': none), which server answers (server.lua), candidates
 -- Reply { time in us, us until there is more to do (0: now, -1: nothing
 --         waits), revision of the stored options * 2 (+ 1 if paused), how
 --         many were ever added, offered groups, batches, drops, and what was
@@ -26,6 +27,7 @@
 --#include bounds
 --#include fit
 --#include wake
+--#include parts
 --#include full
 --#include types
 local rot, hot, lease, out, meta, idle, options, ttl = unpack(KEYS, 1, 8)
@@ -37,7 +39,7 @@ local HOLD, MOST, MOST_ENDED = 50, 1000, 255
 local now, time_us = now_ms()
 
 local known = call('HMGET', meta, 'paused', 'revision', 'bounds', 'kind',
-                   'added', 'server')
+                   'added', 'server', 'parts')
 if not known[4] then
   call('HSET', meta, 'kind', ARGV[2])
 elseif known[4] ~= ARGV[2] then
@@ -56,6 +58,16 @@ end
 if known[1] then -- asleep until it is resumed, whatever is added
   if worker ~= '' then fall_asleep(idle, worker, '-inf') end
   return { time_us, -1, revision + 1, added, {}, {}, {} }
+end
+
+local is_unsorted = false
+if known[7] or flags >= 8 then
+  parts = parts_of(known[7] or '')
+  is_unsorted = parts.open(known[7], worker, meta, { rot, hot }, now)
+  if is_unsorted == nil then
+    return redis.error_reply('ERR groups: the workers of this topic name ' ..
+                             'more than 250 patterns: name fewer')
+  end
 end
 
 local bounds = read_bounds(options, known[3])
@@ -94,7 +106,8 @@ local function expire(group, list, batch, ended, left, started)
   if bounds.mode == 0 then left = max(left - over, 0) end
   if left == 0 then ended = 0 end
   call('HSET', out, group, table.concat({ '~', ended, left, 0 }, ' '))
-  call('ZADD', rotation(group), digits(now), group)
+  local score = parts and parts.score(group, now) or now
+  call('ZADD', rotation(group), digits(score), group)
   return ended, left
 end
 
@@ -176,7 +189,8 @@ local function note_batches()
   end
   call('HDEL', out, unpack(names))
   for _, group in ipairs(left_over) do
-    call('ZADD', rotation(group), digits(now), group)
+    local score = parts and parts.score(group, now) or now
+    call('ZADD', rotation(group), digits(score), group)
   end
 end
 
@@ -201,7 +215,8 @@ local function look(group, list, batch, state, deadline)
     return forget(group)
   end
   if token == '~' and last > now then -- nothing hurries a retry
-    call('ZADD', rotation(group), 'XX', digits(last), group)
+    local score = parts and parts.score(group, last) or last
+    call('ZADD', rotation(group), 'XX', digits(score), group)
     return
   end
   return ended, left
@@ -210,6 +225,7 @@ end
 local function try(group, list, batch, state, deadline)
   local ended, left = look(group, list, batch, state, deadline)
   if not ended then return end
+  if parts and not parts.is_own(group) then return parts.note_others(group) end
   local size = 1
   if ended == 0 then
     size = min(bounds.batch * (heat(bounds, group) or 1), MOST)
@@ -250,7 +266,8 @@ local function offer(group, key)
   offered[#offered + 1] = group
   if not key then return end
   local entries = kept[key]
-  entries[#entries + 1] = digits(now + HOLD + early)
+  local at = now + HOLD + early
+  entries[#entries + 1] = digits(parts and parts.score(group, at) or at)
   entries[#entries + 1] = group
 end
 
@@ -270,13 +287,17 @@ end
 
 local function offer_turns(most)
   if most <= 0 then return end
-  local up_to = digits(now)
-  if early > 0 and (call('ZCOUNT', rot, '-inf', up_to) > 0 or
-                    call('ZCOUNT', hot, '-inf', up_to) > 0) then
-    up_to = digits(now + early)
+  local up_to, plain, heated = digits(now), nil, nil
+  if parts then
+    plain, heated = parts.due(rot, early, most), parts.due(hot, early, most)
+  else
+    if early > 0 and (call('ZCOUNT', rot, '-inf', up_to) > 0 or
+                      call('ZCOUNT', hot, '-inf', up_to) > 0) then
+      up_to = digits(now + early)
+    end
+    plain = call('ZRANGEBYSCORE', rot, '-inf', up_to, 'LIMIT', 0, most)
+    heated = call('ZRANGEBYSCORE', hot, '-inf', up_to, 'LIMIT', 0, most)
   end
-  local plain = call('ZRANGEBYSCORE', rot, '-inf', up_to, 'LIMIT', 0, most)
-  local heated = call('ZRANGEBYSCORE', hot, '-inf', up_to, 'LIMIT', 0, most)
   local ends = #offered + most
   for i = 1, most do
     if plain[i] and #offered < ends then offer(plain[i], rot) end
@@ -303,19 +324,30 @@ local function ripen(key, by, least)
     wake_at = min(wake_at or math.huge, max(tonumber(head[2]) + by, least or 0))
   end
 end
-ripen(rot, 0)
-ripen(hot, 0)
+if parts then
+  wake_at = parts.first_turn()
+else
+  ripen(rot, 0)
+  ripen(hot, 0)
+end
 local due_at = wake_at
 ripen(lease, 1, grace)
 if bounds.ttl > 0 then ripen(ttl, 1) end
-local asleep = taken_jobs == 0 and #offered == 0
+if is_unsorted then wake_at = now end
+local asleep = taken_jobs == 0 and #offered == 0 and not is_unsorted
 if asleep and worker ~= '' then
-  fall_asleep(idle, worker, wake_at, flags >= 2)
+  fall_asleep(idle, worker, wake_at, floor(flags / 2) % 2 == 1)
 elseif not asleep then -- what it leaves is for the next worker
   if flags % 2 == 1 then call('ZREM', idle, worker) end
-  if due_at and (due_at <= now or taken_jobs >= room) then
+  if parts then
+    parts.note_heads(taken_jobs >= room)
+  elseif due_at and (due_at <= now or taken_jobs >= room) then
     wake_one(idle, ARGV[1], max(due_at, now))
   end
+end
+if parts then -- what it was woken for may be others' now
+  if floor(flags / 4) % 2 == 1 then parts.note_others() end
+  parts.wake(idle, ARGV[1])
 end
 local next_us = wake_at and us_until(wake_at, time_us) or -1
 local reply = { time_us, next_us, revision, added, offered, batches, drops }

@@ -15,11 +15,14 @@
 --#include group
 --#include bounds
 --#include wake
+--#include parts
 --#include full
 local rot, hot, lease, out, meta, idle, options, ttl = unpack(KEYS, 1, 8)
 local topic = ARGV[1]
 local now = now_ms()
-local bounds = read_bounds(options, call('HGET', meta, 'bounds'))
+local known = call('HMGET', meta, 'bounds', 'parts')
+local bounds = read_bounds(options, known[1])
+parts = known[2] and parts_of(known[2])
 local reply, drops, sums, first = {}, {}, {}, nil
 
 local function add_up(field, by)
@@ -64,8 +67,9 @@ local function enter(group, list, ended, left, wait_ms)
   local due = now + wait_ms
   if wait_ms == 0 and waiting < bounds.batch then due = now + bounds.linger end
   local entries = turns[heat(bounds, group) and hot or rot]
-  entries[#entries + 1] = digits(due)
+  entries[#entries + 1] = digits(parts and parts.score(group, due) or due)
   entries[#entries + 1] = group
+  if parts then parts.note_due(group, due) end
   first = min(first or due, due)
   return ended > 0 or wait_ms > 0
 end
@@ -128,7 +132,11 @@ if #freed > 0 then call('ZREM', lease, unpack(freed)) end
 if #cleared > 0 then call('HDEL', out, unpack(cleared)) end
 if #ended_ttls > 0 then call('ZREM', ttl, unpack(ended_ttls)) end
 for field, by in pairs(sums) do increment(meta, field, by) end
-if first then wake_one(idle, topic, first) end
+if parts then
+  parts.wake(idle, topic)
+elseif first then
+  wake_one(idle, topic, first)
+end
 if #drops > 0 then
   reply[#reply + 1] = ''
   for i = 1, #drops do reply[#reply + 1] = drops[i] end

@@ -1,13 +1,16 @@
 -- SPDX-License-Identifier: MIT
 -- stats: counts of a topic.
 --
--- KEYS  meta lease
--- Reply { name, value, ... } as delay/stats; what was dropped by reason, too
+-- KEYS  meta lease rot hot
+-- ARGV  patterns of `groups` where whoever asks serves only some
+-- Reply { name, value, ... } as delay/stats; what was dropped by reason, too;
+--       elsewhere: is nothing in the groups of those patterns
 --#include number
 --#include group
 --#include ended
+--#include parts
 local meta = KEYS[1]
-local options = call('HMGET', meta, 'kind', 'paused')
+local options = call('HMGET', meta, 'kind', 'paused', 'parts')
 local reply, count = {}, {}
 local function tell(name, value)
   reply[#reply + 1] = name
@@ -25,5 +28,9 @@ for i, value in ipairs(call('HMGET', meta, unpack(names))) do
 end
 tell('ready', count.waiting)
 tell('dropped', count.overflow + count.age + count.ttl)
+if ARGV[1] and options[3] then
+  local has_any = parts_of(options[3]).has_any
+  tell('elsewhere', has_any(ARGV[1], { KEYS[3], KEYS[4] }, KEYS[2]) and 0 or 1)
+end
 tell_ended(reply, KEYS[2], count.running, now)
 return reply
