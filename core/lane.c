@@ -83,6 +83,8 @@ static size_t buffer_of(const struct weir__lane *lane)
 {
     int64_t jobs;
 
+    if (lane->handler->wanted != NULL)
+        return 0;
     if (lane->options->prefetch != WEIR__OPTION_AUTO)
         return (size_t)lane->options->prefetch;
     if (lane->per_run_ns == 0 && lane->handler->run_batch == NULL)
@@ -115,6 +117,8 @@ static size_t starts_of(const struct weir__lane *lane)
 {
     size_t concurrency = weir__lane_concurrency(lane);
 
+    if (lane->handler->wanted != NULL)
+        return *lane->handler->wanted;
     if (!lane->is_async)
         return lane->options->prefetch != WEIR__OPTION_AUTO ? concurrency : 0;
     return concurrency > lane->pending.count ? concurrency - lane->pending.count
@@ -378,6 +382,7 @@ static void on_claimed(void *user, const struct weir__claimed *claimed)
 
     WEIR_ASSERT(lane->is_claiming);
     lane->is_claiming = false;
+    lane->claim_code = claimed->code;
     WEIR_ASSERT(lane->reactor->claims_out > 0);
     lane->reactor->claims_out--;
     lane->reactor->now_ns =

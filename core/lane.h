@@ -97,8 +97,9 @@ struct weir__handler {
     int (*flush)(void *self);
     void *self;
     void *owner;
-    bool blocks;    /* runs beside the loop: there are threads */
-    uint32_t limit; /* of pending runs, beside the topic's; 0: none */
+    bool blocks;          /* runs beside the loop: there are threads */
+    uint32_t limit;       /* of pending runs, beside the topic's; 0: none */
+    const size_t *wanted; /* how many more; NULL: what comes */
 };
 
 struct weir__lane {
@@ -133,6 +134,7 @@ struct weir__lane {
     size_t coming;
     bool is_claiming;   /* a claim is out and not answered yet */
     bool is_looking;    /* and it asks for no job */
+    int claim_code;     /* of the last answer */
     int64_t claimed_ns; /* when the last claim went out */
     bool is_woken;      /* a wake-up came while it was out */
     bool is_sleeping;   /* the last claim got nothing: wait for claim_at */
@@ -241,6 +243,8 @@ static inline size_t weir__lane_limit(const struct weir__lane *lane)
     size_t concurrency = lane->options->concurrency;
     size_t limit = lane->handler == NULL ? 0 : lane->handler->limit;
 
+    if (lane->handler != NULL && lane->handler->wanted != NULL)
+        return lane->pending.count + *lane->handler->wanted;
     return limit > 0 && limit < concurrency ? limit : concurrency;
 }
 

@@ -207,19 +207,25 @@ static void cancel(struct weir__run *run, enum weir_cancel why)
     reactor->canceling = 0;
 }
 
-/* Ends a pending run without a verdict. */
-static void give_up(struct weir__run *run, enum weir_cancel why,
-                    enum weir__outcome outcome)
+void weir__run_let_go(struct weir__run *run, enum weir__outcome outcome)
 {
     struct weir__lane *lane = run->lane;
 
-    cancel(run, why);
+    weir__run_drop_ticket(run);
     weir__run_unpend(run);
     run->outcome = outcome;
     weir__lane_settle(lane, run);
     weir__lane_list_push(lane, WEIR__LANES_HUNGRY);
     if (lane->ready.count > 0)
         weir__lane_list_push(lane, WEIR__LANES_READY);
+}
+
+/* Ends a pending run without a verdict. */
+static void give_up(struct weir__run *run, enum weir_cancel why,
+                    enum weir__outcome outcome)
+{
+    cancel(run, why);
+    weir__run_let_go(run, outcome);
 }
 
 /* It waited for a thread: the time counts from when one began with it, and

@@ -214,7 +214,8 @@ static void report_idle(struct weir__reactor *reactor)
         if (lane == NULL)
             return;
         if (lane->is_sleeping && weir__lane_is_quiet(lane) &&
-            reactor->idle_fn != NULL)
+            reactor->idle_fn != NULL && lane->handler != NULL &&
+            lane->handler->wanted == NULL)
             reactor->idle_fn(lane->name, reactor->idle_arg);
     }
 }

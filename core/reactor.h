@@ -114,6 +114,11 @@ void weir__plan_adopt(struct weir__plan *plan);
 void weir__plan_commit(struct weir__plan *plan);
 void weir__plan_drop(struct weir__plan *plan); /* NULL is fine */
 
+/* Before the commit: how many jobs more the handler wants at any time, all of
+ * them pending, whatever concurrency and prefetch are; kept. NULL: what
+ * comes. */
+void weir__plan_want(struct weir__plan *plan, const size_t *wanted);
+
 /* Serve a topic no longer: claim nothing, give back what has not begun; its
  * handler ends when what runs has ended. Served again meanwhile it goes on. */
 void weir__reactor_unserve(struct weir__reactor *reactor,
@@ -122,6 +127,11 @@ void weir__reactor_unserve(struct weir__reactor *reactor,
 /* Is the topic served, and not about to be left? */
 bool weir__reactor_serves(const struct weir__reactor *reactor,
                           struct weir_slice topic);
+
+/* Of a topic that is served. 1: a claim is out or to come, or jobs are on their
+ * way. Else there are no more for now: the code of the last claim. */
+int weir__reactor_claiming(const struct weir__reactor *reactor,
+                           struct weir_slice topic);
 
 /* Or about to be left: does a handler still have jobs of it? */
 bool weir__reactor_holds(const struct weir__reactor *reactor,
@@ -176,6 +186,10 @@ void weir__reactor_dropped(struct weir__reactor *reactor,
  * and logged. */
 void weir__reactor_complete(struct weir__reactor *reactor, uint64_t ticket,
                             const struct weir__completion *completion);
+
+/* End a pending run without a verdict, nor its cancel callback: `outcome` is
+ * RETURN or TAKEN. */
+void weir__run_let_go(struct weir__run *run, enum weir__outcome outcome);
 
 /* After a stop: wait no longer, give back what is still pending. */
 void weir__reactor_abort(struct weir__reactor *reactor);

@@ -46,6 +46,21 @@ enum weir__phase {
     WEIR__PHASE_RAN        /* the verdict is known */
 };
 
+/* Who wants to know what became of one verdict. */
+struct weir__asker {
+    struct weir__asker *next; /* the store's, from settle on */
+    /* Called once with WEIR_OK, WEIR_ENOTFOUND (the lease was lost, or the job
+     * deleted), WEIR_ENOMEM or the code of the request, maybe inside an op; not
+     * at all where the store is closed before. */
+    void (*answered)(struct weir__asker *asker, int code);
+};
+
+static inline void weir__asker_tell(struct weir__asker *asker, int code)
+{
+    if (asker != NULL)
+        asker->answered(asker, code);
+}
+
 enum { WEIR__RUN_MAGIC = 0x72756e21, WEIR__REASON_MAX = 200 };
 
 struct weir__run {
@@ -93,6 +108,7 @@ struct weir__run {
     int64_t delay_ms;
     char *reason; /* NUL-terminated, NULL: none */
     struct weir__follows follows;
+    struct weir__asker *asker; /* NULL: nobody */
 };
 
 /* The host's functions as runs and plugin instances carry them. */

@@ -186,6 +186,12 @@ const char *weir__plan_on_dead(const struct weir__plan *plan)
                : own->on_dead;
 }
 
+void weir__plan_want(struct weir__plan *plan, const size_t *wanted)
+{
+    WEIR_ASSERT(plan->handler != NULL);
+    plan->handler->wanted = wanted;
+}
+
 static void stay(struct weir__lane *lane)
 {
     struct weir__lane **at = &lane->reactor->leaving;
@@ -280,6 +286,21 @@ bool weir__reactor_holds(const struct weir__reactor *reactor,
     const struct weir__lane *lane = weir__lane_find(reactor, topic);
 
     return lane != NULL && lane->handler != NULL;
+}
+
+int weir__reactor_claiming(const struct weir__reactor *reactor,
+                           struct weir_slice topic)
+{
+    const struct weir__lane *lane = weir__lane_find(reactor, topic);
+
+    WEIR_ASSERT(lane != NULL);
+    if (lane->is_refused)
+        return WEIR_EKIND;
+    if (!(lane->is_sleeping || lane->is_resting) || !lane->store->is_up ||
+        reactor->is_noting || lane->has_suspect ||
+        lane->coming + lane->ready.count > 0)
+        return 1;
+    return lane->claim_code;
 }
 
 void weir__reactor_unserve(struct weir__reactor *reactor,

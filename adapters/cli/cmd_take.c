@@ -2,21 +2,18 @@
 
 /* weir take, settle and renew: jobs for whoever asks for them, as a shell does.
  *
- * A take serves the topic until its handler was called; the runs stay pending
- * and their leases last. A settle adopts them: it serves the topic as well, its
- * claims bring what the tokens name, and its handler gives the verdict that the
- * command was told. */
+ * A take lets go of its jobs, and their leases last. A settle adopts them: it
+ * serves the topic, its claims bring what the tokens name, and its handler
+ * gives the verdict that the command was told. */
 
 #include "adapters/cli/client.h"
 #include "adapters/cli/options.h"
 #include "adapters/cli/output.h"
 #include "adapters/weir/facade.h"
-#include "core/assert.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-enum { TAKE_MAX = 1000 };
 static const int64_t lease_default_ms = 60000;
 
 static const struct weir__bounds lease_bounds = {300, 3600000, "300ms to 1h"};
@@ -78,21 +75,20 @@ struct take {
     const struct weir__cli *cli;
     const char *topic;
     int64_t limit, lease_ms, wait_ms;
-    size_t count; /* printed */
-    struct weir_handle handles[TAKE_MAX];
+    size_t count;   /* printed */
     bool is_broken; /* a job could not be printed: all go back */
     struct ev_timer timer;
 };
 
-static bool print_taken(const struct take *take, const struct weir_job *job)
+static bool print_taken(const struct take *take, const struct weir_take *taken)
 {
-    char token[WEIR__TOKEN_CAP];
+    char token[WEIR_TAKE_TOKEN];
     struct weir_job_info info;
     struct json_object *object;
 
-    if (weir__facade_token(job, token) != WEIR_OK)
+    if (weir_take_token(taken, token) != WEIR_OK)
         return false;
-    weir__facade_info(job, &info);
+    weir__facade_info(weir_take_job(taken), &info);
     object = weir__job_json(take->topic, &info);
     weir__object_put(&object, weir__field_str("token", token));
     if (take->cli->json || object == NULL)
@@ -105,32 +101,22 @@ static bool print_taken(const struct take *take, const struct weir_job *job)
     return ferror(stdout) == 0;
 }
 
-/* Nobody completes the run. */
-static void let_go(struct weir_job *job, enum weir_cancel why, void *handle)
+static void on_taken(int code, struct weir_take *const *takes, size_t count,
+                     void *arg)
 {
-    (void)job;
-    (void)why;
-    (void)weir_complete(*(struct weir_handle *)handle, WEIR_RETRY, 0, NULL);
-}
+    struct take *take = arg;
 
-static enum weir_verdict on_jobs(void *self, struct weir_job *const *jobs,
-                                 size_t count, enum weir_verdict *verdicts)
-{
-    struct take *take = self;
-
-    for (size_t i = 0; i < count; i++) {
-        struct weir_handle *handle = &take->handles[take->count];
-
-        WEIR_ASSERT(take->count < TAKE_MAX);
-        *handle = weir_job_handle(jobs[i]);
-        verdicts[i] = handle->ticket == 0 ? WEIR_RETRY : WEIR_PENDING;
-        weir_job_on_cancel(jobs[i], let_go, handle);
-        take->is_broken = take->is_broken || handle->ticket == 0 ||
-                          !print_taken(take, jobs[i]);
-        take->count++;
-    }
-    weir__client_finish(&take->client, WEIR_OK);
-    return WEIR_EACH;
+    for (size_t i = 0; i < count && !take->is_broken; i++)
+        take->is_broken = !print_taken(take, takes[i]);
+    take->is_broken = fflush(stdout) != 0 || take->is_broken;
+    take->count = count;
+    for (size_t i = 0; i < count; i++)
+        if (!take->is_broken)
+            weir_take_let_go(takes[i]);
+        else if (weir_take_give_back(takes[i], NULL, NULL) < 0)
+            break; /* the reactor is being freed: their leases end */
+    if (code != WEIR_ECANCELED)
+        weir__client_finish(&take->client, code);
 }
 
 static void on_stopped(void *arg)
@@ -138,7 +124,7 @@ static void on_stopped(void *arg)
     weir__client_finish(arg, WEIR_OK);
 }
 
-static void on_wait_over(struct ev_loop *loop, struct ev_timer *timer,
+static void on_end_limit(struct ev_loop *loop, struct ev_timer *timer,
                          int events)
 {
     (void)loop;
@@ -151,51 +137,33 @@ static void on_interrupt(void *arg)
     weir__client_finish(arg, WEIR_OK);
 }
 
-/* Nothing was due: the answer to a claim that takes none says so. */
-static void on_nothing(const char *topic, void *arg)
+static int begin_take(struct take *take, struct weir_error *err)
 {
-    struct take *take = arg;
+    char lease[32];
+    const char *const pinned[] = {lease, NULL};
+    const struct weir_take_options options = {
+        .limit = (size_t)take->limit,
+        .wait_ms = take->wait_ms,
+        .overrides = pinned,
+        .fn = on_taken,
+        .arg = take,
+    };
 
-    (void)topic;
-    if (take->wait_ms == 0)
-        weir__client_finish(&take->client, WEIR_OK);
+    (void)snprintf(lease, sizeof(lease), "lease=%" PRId64 "ms", take->lease_ms);
+    return weir_reactor_take(take->client.reactor, take->topic, &options, err);
 }
 
-static int serve_take(struct take *take)
-{
-    char limit[4][32];
-    const char *pinned[] = {limit[0], limit[1], limit[2], "prefetch=0", NULL};
-    const struct weir_topic_options options = {
-        .run_batch = on_jobs, .self = take, .overrides = pinned};
-    struct weir_error err = {0};
-    int rc;
-
-    (void)snprintf(limit[0], sizeof(limit[0]), "concurrency=%" PRId64,
-                   take->limit);
-    (void)snprintf(limit[1], sizeof(limit[1]), "batch=%" PRId64, take->limit);
-    (void)snprintf(limit[2], sizeof(limit[2]), "lease=%" PRId64 "ms",
-                   take->lease_ms);
-    weir_reactor_on_idle(take->client.reactor, on_nothing, take);
-    rc = weir_reactor_serve(take->client.reactor, take->topic, &options, &err);
-    (void)weir__told(rc, &err);
-    return rc;
-}
-
-/* What was printed stays claimed, the rest goes back, or comes back where the
- * server does not answer in time. */
+/* What came beside them goes back, or comes back where the server does not
+ * answer in time. */
 static int end_take(struct take *take)
 {
     struct weir__client *client = &take->client;
     int code;
 
-    if (fflush(stdout) != 0)
-        take->is_broken = true;
     weir_reactor_stop(client->reactor, on_stopped, client);
-    if (take->is_broken)
-        weir_reactor_give_back(client->reactor);
-    else
-        weir__facade_keep(client->reactor);
-    ev_timer_set(&take->timer, end_limit_s, 0.0);
+    ev_timer_init(&take->timer, on_end_limit, end_limit_s, 0.0);
+    take->timer.data = client;
+    ev_now_update(client->loop);
     ev_timer_start(client->loop, &take->timer);
     code = weir__client_wait(client);
     ev_timer_stop(client->loop, &take->timer);
@@ -205,21 +173,15 @@ static int end_take(struct take *take)
 static enum weir__exit run_opened(struct take *take)
 {
     struct weir__client *client = &take->client;
+    struct weir_error err = {0};
     int code;
 
     if (client->kind[0] == '\0' && take->wait_ms == 0)
         return weir__client_not_found(client, take->topic, NULL);
-    if (serve_take(take) < 0)
+    if (!weir__told(begin_take(take, &err), &err))
         return WEIR__EXIT_FAILED;
     weir__client_on_signal(client, on_interrupt, client);
-    ev_timer_init(&take->timer, on_wait_over, (double)take->wait_ms / 1000.0,
-                  0.0);
-    take->timer.data = client;
-    ev_now_update(client->loop);
-    if (take->wait_ms > 0)
-        ev_timer_start(client->loop, &take->timer);
     code = weir__client_wait(client);
-    ev_timer_stop(client->loop, &take->timer);
     if (code == WEIR_OK)
         code = end_take(take);
     if (code < 0)
@@ -234,7 +196,7 @@ static enum weir__exit run_opened(struct take *take)
 static enum weir__exit run_take(const struct weir__cli *cli,
                                 const struct weir__args *args)
 {
-    static const struct weir__bounds limit = {1, TAKE_MAX, "1 to 1000"};
+    static const struct weir__bounds limit = {1, WEIR_MAX_TAKE, "1 to 1000"};
     struct take take = {.cli = cli,
                         .topic = args->operand[0],
                         .limit = 1,

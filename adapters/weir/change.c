@@ -85,7 +85,10 @@ static int prepare(struct weir_reactor *reactor, struct planned *planned,
                    struct weir_error *err)
 {
     const struct weir_change *change = planned->change;
+    int rc = weir__takes_check(reactor, change->topic, err);
 
+    if (rc < 0)
+        return rc;
     if (change->options == NULL)
         return check_leaving(reactor, change->topic, err);
     return weir__facade_prepare(reactor, change->topic, change->options, true,
@@ -211,6 +214,8 @@ void weir__facade_ended(const char *topic, void *self, void *owner, void *arg)
 {
     struct weir_reactor *reactor = arg;
 
+    if (weir__takes_has(reactor, self))
+        return;
     if (owner != NULL) {
         unlink_plugin(reactor, owner);
         weir__facade_close_plugin(reactor, owner);

@@ -6,12 +6,13 @@
  * weir.c (life, the store and its topics), serve.c (handlers and plugins),
  * change.c (which topics have which), add.c, many.c and manage.c (jobs and
  * topics), notices.c (what hosts are told once), worker.c (who is there),
- * take.c (jobs that others settle), current.c (what runs) and thread.c (a
+ * take.c (jobs that hosts take), current.c (what runs) and thread.c (a
  * thread of its own); trial.c shares a part. These and the command line are the
  * only files that name several adapters. */
 
 #include <weir/change.h>
 #include <weir/past.h>
+#include <weir/take.h>
 
 #include "adapters/dl/loader.h"
 #include "adapters/ev/driver.h"
@@ -40,6 +41,14 @@ struct weir__bound_plugin {
     struct weir__redis_source source;
 };
 
+/* What is taken of topics that no handler serves. */
+struct weir__takes {
+    struct weir__taking *first, **end; /* calls that are not answered */
+    struct weir__taker *takers;
+    struct weir_take *out;              /* and those whose end is on its way */
+    struct weir_take *told, **told_end; /* that have ended */
+};
+
 struct weir_reactor {
     struct weir__log log;
     struct weir__log blocked_log; /* for the keeper's thread */
@@ -65,6 +74,7 @@ struct weir_reactor {
     weir_drop_fn drop_fn;
     void *drop_arg;
     struct weir__notices notices;
+    struct weir__takes takes;
     size_t held;   /* handles, while it is being freed */
     int depth;     /* callbacks of ours on the stack */
     bool is_freed; /* weir_reactor_free was called, maybe deferred */
@@ -106,17 +116,27 @@ void weir__facade_redis(struct weir__redis_source *source,
 
 /* --- take.c --------------------------------------------------------------- */
 
-/* What another process needs to settle the job, which runs. WEIR_EKIND. */
-int weir__facade_token(const struct weir_job *job,
-                       char ret_token[WEIR__TOKEN_CAP]);
+void weir__takes_init(struct weir__takes *takes);
+
+/* Run what can be said now; at the beginning of a turn. And how long the loop
+ * may sleep then, where it otherwise would for `wait_ns`. */
+void weir__takes_run(struct weir_reactor *reactor);
+int64_t weir__takes_wait_ns(const struct weir_reactor *reactor,
+                            int64_t wait_ns);
+
+/* WEIR_EEXISTS with a sentence: a call waits for jobs of the topic. */
+int weir__takes_check(const struct weir_reactor *reactor, const char *topic,
+                      struct weir_error *err);
+
+/* Is that the `self` of a handler of such a topic? */
+bool weir__takes_has(const struct weir_reactor *reactor, const void *self);
+
+/* Run all with WEIR_ECANCELED. The store is closed. */
+void weir__takes_fini(struct weir_reactor *reactor);
 
 /* What is told of the job; borrows from it. */
 void weir__facade_info(const struct weir_job *job,
                        struct weir_job_info *ret_info);
-
-/* After weir_reactor_stop: what is pending stays claimed, for whoever has its
- * token. */
-void weir__facade_keep(struct weir_reactor *reactor);
 
 /* As the ops `adopt`, before the topic is served, and `prolong`. */
 int weir__facade_adopt(struct weir_reactor *reactor, const char *topic,
@@ -171,6 +191,12 @@ void weir__facade_commit(struct weir_reactor *reactor,
                          const struct weir__prepared *prepared);
 void weir__facade_cancel(struct weir_reactor *reactor,
                          const struct weir__prepared *prepared);
+
+/* All of weir_reactor_serve. `wanted`: how many jobs more the handler wants at
+ * any time, all of them pending; NULL: what comes. */
+int weir__facade_serve(struct weir_reactor *reactor, const char *topic,
+                       const struct weir_topic_options *options,
+                       const size_t *wanted, struct weir_error *err);
 
 /* weir__ended_fn of the core; `arg` is the reactor. */
 void weir__facade_ended(const char *topic, void *self, void *owner, void *arg);

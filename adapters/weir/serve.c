@@ -280,11 +280,30 @@ void weir__facade_cancel(struct weir_reactor *reactor,
         weir__facade_close_plugin(reactor, prepared->bound);
 }
 
+int weir__facade_serve(struct weir_reactor *reactor, const char *topic,
+                       const struct weir_topic_options *options,
+                       const size_t *wanted, struct weir_error *err)
+{
+    struct weir__prepared prepared = {0};
+    int rc =
+        weir__facade_prepare(reactor, topic, options, false, &prepared, err);
+
+    if (rc < 0)
+        return rc;
+    rc = weir__plan_check_on_dead(prepared.plan, NULL, NULL, err);
+    if (rc < 0) {
+        weir__facade_cancel(reactor, &prepared);
+        return rc;
+    }
+    weir__plan_want(prepared.plan, wanted);
+    weir__facade_commit(reactor, &prepared);
+    return WEIR_OK;
+}
+
 int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
                        const struct weir_topic_options *options,
                        struct weir_error *err)
 {
-    struct weir__prepared prepared = {0};
     int rc = weir__facade_check_thread(reactor, err);
 
     if (rc < 0)
@@ -292,18 +311,12 @@ int weir_reactor_serve(struct weir_reactor *reactor, const char *topic,
     if (reactor->is_freed)
         return weir__error_code(err, WEIR_ECANCELED);
     rc = weir__topic_check(weir__slice_str(topic), err);
+    if (rc == WEIR_OK)
+        rc = weir__takes_check(reactor, topic, err);
     if (rc < 0)
         return rc;
     if (weir__reactor_serves(reactor->core, weir__slice_str(topic)))
         return weir__error_set(err, WEIR_EEXISTS, "topic %s is served already",
                                topic);
-    rc = weir__facade_prepare(reactor, topic, options, false, &prepared, err);
-    if (rc < 0)
-        return rc;
-    rc = weir__plan_check_on_dead(prepared.plan, NULL, NULL, err);
-    if (rc == WEIR_OK)
-        weir__facade_commit(reactor, &prepared);
-    else
-        weir__facade_cancel(reactor, &prepared);
-    return rc;
+    return weir__facade_serve(reactor, topic, options, NULL, err);
 }

@@ -40,9 +40,12 @@ static int64_t on_tick(void *arg)
     weir__mailbox_here(reactor->mailbox);
     reactor->depth++;
     weir__notices_run(reactor); /* first: what they add leaves in this turn */
+    weir__takes_run(reactor);
     wait_ns = weir__reactor_tick(reactor->core);
     reactor->depth--;
-    return weir__notices_are_due(reactor) ? 0 : wait_ns;
+    return weir__notices_are_due(reactor)
+               ? 0
+               : weir__takes_wait_ns(reactor, wait_ns);
 }
 
 /* Unique enough for two reactors that start in the same process at once: the
@@ -265,6 +268,7 @@ static void destroy(void *arg)
     reactor->store = NULL; /* what handlers send now has nowhere to go */
     weir__reactor_free(reactor->core);
     reactor->core = NULL; /* what plugins complete now is over */
+    weir__takes_fini(reactor);
     weir__notices_fini(&reactor->notices);
     weir__driver_close(reactor->driver);
     while (reactor->plugins != NULL) {
@@ -342,6 +346,7 @@ int weir_reactor_open(const struct weir_options *options,
     reactor->request_timeout_ms = options->request_timeout_ms;
     reactor->seed = make_seed(reactor);
     weir__notices_init(&reactor->notices);
+    weir__takes_init(&reactor->takes);
     (void)gethostname(reactor->host, sizeof(reactor->host) - 1); /* or "" */
     rc = weir__redis_url_parse(options->redis_url, &reactor->url, err);
     if (rc == WEIR_OK)

@@ -28,15 +28,26 @@ struct weir_reactor *host_reactor(const struct weir_options *options)
     return reactor;
 }
 
-void host_open(const struct weir_options *options)
+static void open_loop(const struct weir_options *options)
 {
-    server = redis_start(NULL);
     loop = ev_loop_new(0);
     EXPECT_TRUE(loop != NULL);
     ev_timer_init(&tick, on_tick, .002, .002);
     ev_timer_start(loop, &tick);
     weir = host_reactor(options);
     test_at_end(host_close);
+}
+
+void host_open(const struct weir_options *options)
+{
+    server = redis_start(NULL);
+    open_loop(options);
+}
+
+void host_open_on(const struct redis_options *options)
+{
+    server = redis_start(options);
+    open_loop(NULL);
 }
 
 void host_close(void)

@@ -17,6 +17,7 @@ extern struct weir_reactor *weir; /* NULL: there is none, or no more */
 
 /* The server and the loop are put into the options; NULL: no others. */
 void host_open(const struct weir_options *options);
+void host_open_on(const struct redis_options *options);
 struct weir_reactor *host_reactor(const struct weir_options *options);
 void host_close(void);
 

@@ -76,7 +76,8 @@ struct weir__bounded_lease {
     uint32_t ended; /* leases of these events that ended before this one */
     bool has_end;   /* not where the topic has lease = none */
     bool is_lost;
-    bool is_sent; /* back to the server; not answered yet */
+    struct weir__asker *askers; /* about its runs; told with the answer */
+    bool is_sent;               /* back to the server; not answered yet */
     size_t count, out;
     uint32_t done, failed, aged, retried, snoozed, back;
     int64_t wait_ms; /* until the group's next turn */

@@ -93,6 +93,10 @@ void weir__bounded_settle(struct weir__store_topic *base, struct weir__run *run)
     WEIR_ASSERT(lease->topic == topic && lease->out > 0);
     WEIR_ASSERT(lease->starting == NULL);
     take_verdict(lease, run);
+    if (run->asker != NULL) {
+        run->asker->next = lease->askers;
+        lease->askers = run->asker;
+    }
     topic->base.unsettled++;
     weir__run_fini(run);
     lease->out--;
@@ -211,6 +215,16 @@ static struct weir__bounded_lease *lease_at(const struct settle_call *call,
     return lease;
 }
 
+static void tell_askers(struct weir__bounded_lease *lease, int code)
+{
+    while (lease->askers != NULL) {
+        struct weir__asker *asker = lease->askers;
+
+        lease->askers = asker->next;
+        weir__asker_tell(asker, code);
+    }
+}
+
 /* Returns how many runs were refused. */
 static size_t read_refused(struct settle_call *call,
                            const struct redisReply *reply)
@@ -225,6 +239,7 @@ static size_t read_refused(struct settle_call *call,
             continue;
         refused += lease->count;
         lease->aged = 0;
+        tell_askers(lease, WEIR_ENOTFOUND);
     }
     for (i++; weir__reply_int(reply, i, &place) &&
               weir__reply_int(reply, i + 1, &count);
@@ -239,7 +254,7 @@ static size_t read_refused(struct settle_call *call,
 }
 
 /* Frees the call and its leases. */
-static void finish(struct settle_call *call, size_t refused)
+static void finish(struct settle_call *call, int code, size_t refused)
 {
     struct weir__bounded_topic *topic = call->topic;
     size_t runs = call->runs;
@@ -248,6 +263,7 @@ static void finish(struct settle_call *call, size_t refused)
         struct weir__bounded_lease *lease = call->first;
 
         call->first = lease->next_spent;
+        tell_askers(lease, code);
         weir__bounded_lease_free(lease);
     }
     weir__mem_free(call);
@@ -274,7 +290,7 @@ static void on_settled(struct weir__request *request, int code,
     }
     if (code == WEIR_OK)
         weir__topic_log_refused(&topic->base, refused);
-    finish(call, refused);
+    finish(call, code, refused);
 }
 
 /* --- sending ------------------------------------------------------------ */
@@ -363,6 +379,7 @@ static void drop_lost(struct weir__bounded_topic *topic)
             continue;
         }
         *link = lease->next_spent;
+        tell_askers(lease, WEIR_ENOTFOUND);
         weir__topic_forgo(&topic->base, lease->count);
         weir__bounded_lease_free(lease);
     }

@@ -148,6 +148,8 @@ void weir__consumer_lost(struct weir__consumer *consumer, const char *what,
                          int code, const struct redisReply *reply)
 {
     weir__topic_log_error(&consumer->topic->base, what, code, reply);
+    if (consumer->message != NULL)
+        weir__asker_tell(consumer->message->run.asker, code);
     weir__consumer_forget(consumer);
     consumer->has_lock = false;
     consumer->life++;

@@ -24,6 +24,8 @@ static void on_settled(int code, const struct redisReply *reply, void *arg)
     if (code != WEIR_OK) {
         weir__consumer_lost(consumer, "settle", code, reply);
     } else {
+        weir__asker_tell(consumer->message->run.asker,
+                         is_mine == 0 ? WEIR_ENOTFOUND : WEIR_OK);
         weir__consumer_forget(consumer);
         weir__consumer_next(consumer);
     }
@@ -113,6 +115,7 @@ void weir__classic_settle(struct weir__store_topic *base, struct weir__run *run)
         weir__topic_mark(&topic->base);
     } else if (run->outcome == WEIR__OUTCOME_TAKEN ||
                (run->outcome == WEIR__OUTCOME_DONE && !message->is_parked)) {
+        weir__asker_tell(run->asker, WEIR_OK);
         weir__consumer_forget(consumer);
         weir__consumer_next(consumer);
     } else {

@@ -30,13 +30,14 @@ struct weir__settle {
     struct weir__delay_topic *topic;
     struct weir__settle *next; /* in the backlog */
     size_t verdicts;
-    size_t backs;       /* runs that go back; answered with the last */
-    size_t told;        /* of these what was answered for good */
-    bool is_second;     /* leaves out what is not staged */
-    bool is_unsure;     /* it may have recorded what is open of `outs` */
-    bool is_in_backlog; /* or was */
-    bool offers;        /* the worker: the first answer is that to a claim */
-    size_t cost;        /* of holding it, in bytes */
+    size_t backs;              /* runs that go back; answered with the last */
+    size_t told;               /* of these what was answered for good */
+    struct weir__asker *asker; /* about its one verdict; NULL: nobody */
+    bool is_second;            /* leaves out what is not staged */
+    bool is_unsure;            /* it may have recorded what is open of `outs` */
+    bool is_in_backlog;        /* or was */
+    bool offers; /* the worker: the first answer is that to a claim */
+    size_t cost; /* of holding it, in bytes */
     struct weir__delay_lease **leases; /* that it names; behind these */
     size_t lease_count;
     struct weir__settle_out *outs; /* of the last packs; behind the copies */

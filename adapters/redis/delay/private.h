@@ -71,6 +71,8 @@ struct weir__claimed_node {
     uint32_t backs;       /* likewise: runs that go back unstarted */
     uint32_t endings;     /* of these what is written somewhere else */
     size_t bytes;         /* of that, about */
+    struct weir__asker *asker; /* about its one verdict, or job that goes back;
+                                  NULL: there may be several */
     bool is_dropped;   /* its pack is gone: all slots go, without a verdict */
     uint64_t slots[4]; /* those of the verdicts, one bit each */
     uint64_t back[4];  /* those of the runs that go back */

@@ -165,6 +165,9 @@ static size_t bytes_of(const struct weir__run *run)
 static bool has_room(const struct weir__claimed_node *node,
                      const struct weir__run *run)
 {
+    if (node->asker != NULL ||
+        (run->asker != NULL && node->verdicts + node->backs > 0))
+        return false;
     return node->verdicts + node->endings + node->backs + 1 + endings_of(run) <=
                WEIR__SLOTS_PER_CALL &&
            (node->bytes == 0 ||
@@ -172,7 +175,7 @@ static bool has_room(const struct weir__claimed_node *node,
 }
 
 /* The part of the node that takes the run's verdict: no part is too large for
- * one call. NULL when out of memory. */
+ * one call, and one that is asked about is alone. NULL when out of memory. */
 static struct weir__claimed_node *part_for(struct weir__claimed_node *node,
                                            const struct weir__run *run)
 {
@@ -214,8 +217,10 @@ static void take_verdict(struct weir__delay_topic *topic, struct weir__run *run,
 
     if (node == NULL || !note_all(topic, run, node)) {
         forget_part(whole);
+        weir__asker_tell(run->asker, WEIR_ENOMEM);
         return; /* its lease runs out */
     }
+    node->asker = run->asker;
     WEIR_ASSERT((node->slots[run->slot >> 6] & bit) == 0);
     if (node->verdicts + node->backs == 0)
         touch(node);
@@ -259,8 +264,12 @@ void weir__delay_settle(struct weir__store_topic *base, struct weir__run *run)
     WEIR_ASSERT(node->starting == NULL);
     if (run->outcome == WEIR__OUTCOME_RETURN) {
         node = part_for(node, run);
-        if (node != NULL) /* else its lease runs out */
+        if (node != NULL) { /* else its lease runs out */
+            node->asker = run->asker;
             take_back(topic, run->slot, node);
+        } else {
+            weir__asker_tell(run->asker, WEIR_ENOMEM);
+        }
     } else if (run->outcome != WEIR__OUTCOME_TAKEN) {
         take_verdict(topic, run, node);
     }
@@ -292,6 +301,7 @@ void weir__delay_clear_verdicts(struct weir__delay_topic *topic)
         } else {
             node->next = NULL;
             node->part = NULL;
+            node->asker = NULL;
             node->verdicts = 0;
             node->backs = 0;
             node->endings = 0;

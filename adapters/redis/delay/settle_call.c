@@ -52,7 +52,11 @@ static struct weir__fetched *pack_of(const struct weir__claimed_node *node)
 static bool fits(const struct weir__settle_call *call,
                  const struct weir__claimed_node *node)
 {
-    return call->nodes + call->back_nodes < WEIR__NODES_PER_CALL &&
+    size_t nodes = call->nodes + call->back_nodes;
+
+    if (call->asker != NULL || (node->asker != NULL && nodes > 0))
+        return false;
+    return nodes < WEIR__NODES_PER_CALL &&
            call->slots + cost_of(node) <= WEIR__SLOTS_PER_CALL &&
            (call->bytes == 0 ||
             call->bytes + node->bytes <= WEIR__BYTES_PER_CALL);
@@ -89,6 +93,7 @@ weir__settle_call_nodes(struct weir__delay_topic *topic,
         call.back_nodes += node->backs > 0;
         call.backs += node->backs;
         call.slots += cost_of(node);
+        call.asker = node->asker;
         node = node->next;
     }
     call.end = node;
@@ -196,6 +201,7 @@ void weir__settle_call_forgo(const struct weir__settle_call *call)
         if (packs->list[i].target != NULL)
             weir__call_slot_leave(call->topic->base.store,
                                   packs->list[i].call_slot);
+    weir__asker_tell(call->asker, WEIR_ENOMEM);
     weir__topic_forgo(&call->topic->base, call->verdicts + call->backs);
 }
 

@@ -38,6 +38,7 @@ struct weir__settle_call {
      * the outbox. */
     const struct weir__planned_pack *planned;
     size_t planned_count, moves;
+    struct weir__asker *asker; /* about all that it says; NULL: nobody */
     bool is_last;
     int64_t offer; /* number of the one that it makes; 0: it makes none */
 };

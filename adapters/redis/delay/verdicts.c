@@ -194,6 +194,14 @@ static void tell(struct weir__settle *settle, size_t verdicts, size_t refused)
     weir__topic_settled(&settle->topic->base, verdicts, refused);
 }
 
+static void answer(struct weir__settle *settle, int code)
+{
+    struct weir__asker *asker = settle->asker;
+
+    settle->asker = NULL;
+    weir__asker_tell(asker, code);
+}
+
 /* Verdicts that a repeat settled before are refused when it comes again. */
 static void read_answer(struct weir__settle *settle,
                         const struct redisReply *reply, size_t unkept)
@@ -209,6 +217,8 @@ static void read_answer(struct weir__settle *settle,
     note_rest(settle, reply);
     weir__topic_log_refused(&settle->topic->base, refused);
     tell(settle, settled, refused);
+    if (settled > 0)
+        answer(settle, refused > 0 ? WEIR_ENOTFOUND : WEIR_OK);
 }
 
 /* False: it is in the backlog, and this runs again. */
@@ -249,6 +259,7 @@ static void end(struct weir__settle *settle, int code)
     size_t rest = settle->verdicts - settle->told;
 
     tell(settle, rest, rest);
+    answer(settle, rest > 0 && code == WEIR_OK ? WEIR_ESERVER : code);
     weir__topic_settled(&topic->base, settle->backs, 0);
     settle->backs = 0;
     if (settle->is_unsure && settle->out_count > 0 && code != WEIR_ESERVER &&
@@ -364,6 +375,7 @@ static struct weir__settle *settle_new(const struct weir__settle_call *call)
     settle->packs = call->planned_count;
     settle->verdicts = call->verdicts;
     settle->backs = call->backs;
+    settle->asker = call->asker;
     settle->outs = (void *)(settle->copies + copies);
     settle->leases = (void *)(settle->outs + outs);
     if (!write_copies(settle, call)) {

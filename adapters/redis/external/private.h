@@ -52,6 +52,7 @@ struct weir__external_call {
     struct weir__external_topic *topic;
     struct weir__external_call *next;
     size_t verdicts;
+    struct weir__asker *asker; /* about its one verdict; NULL: nobody */
     bool is_broken; /* out of memory: nothing of it leaves, leases run out */
     size_t dones, autos, others;
     struct weir__buf done, other;

@@ -52,7 +52,7 @@ static struct weir__external_call *last_call(struct weir__external_topic *topic)
 static bool fits(const struct weir__external_call *call)
 {
     return call->verdicts < WEIR__EXTERNAL_CALL && call->autos < AUTOS &&
-           !call->is_broken &&
+           !call->is_broken && call->asker == NULL &&
            call->done.len + call->other.len + call->moves.bytes.len <
                CALL_BYTES;
 }
@@ -207,10 +207,13 @@ static void take_verdict(struct weir__external_topic *topic,
     struct weir__external_call *call = last_call(topic);
     bool is_noted;
 
-    if (call == NULL || !fits(call))
+    if (call == NULL || !fits(call) || run->asker != NULL)
         call = call_new(topic);
-    if (call == NULL)
+    if (call == NULL) {
+        weir__asker_tell(run->asker, WEIR_ENOMEM);
         return; /* its lease runs out */
+    }
+    call->asker = run->asker;
     if (run->outcome != WEIR__OUTCOME_DONE)
         is_noted = note_other(call, run, target);
     else if (lease->entries[run->node].is_kept)
@@ -323,6 +326,12 @@ static void on_settled(struct weir__request *request, int code,
         note_outbox(call, reply);
     else if (code != WEIR_EUNKNOWN)
         leave_call_slots(call);
+    if (code == WEIR_OK && settled == -1)
+        weir__asker_tell(call->asker, WEIR_ESERVER);
+    else if (code == WEIR_OK && refused > 0)
+        weir__asker_tell(call->asker, WEIR_ENOTFOUND);
+    else
+        weir__asker_tell(call->asker, code);
     weir__external_call_free(call);
     if (code == WEIR_OK && settled >= 0) {
         weir__topic_log_refused(&topic->base, (size_t)refused);
