@@ -489,3 +489,48 @@ TEST(jobs_that_keep_coming_do_not_hold_it_up)
     AWAIT(strlen(told) == 3);
     EXPECT_STR("abc", told);
 }
+
+static struct weir_handle other;
+
+/* The first job is retried, the second one ends later. */
+static enum weir_verdict run_two(void *self, struct weir_job *job)
+{
+    (void)self;
+    if (runs++ == 0) {
+        WHEN(settled, tell, A);
+        return weir_retry(job, "later");
+    }
+    other = weir_job_handle(job);
+    return WEIR_PENDING;
+}
+
+static uint64_t unanswered(void)
+{
+    struct weir_totals totals;
+
+    weir_reactor_totals(weir, &totals);
+    return totals.unanswered;
+}
+
+/* There is as much settled as was asked for, but of what came later. */
+TEST(a_verdict_that_waits_for_a_full_server_is_not_settled_by_another_one)
+{
+    open_counting(NULL);
+    EXPECT_INT(WEIR_OK, add_due());
+    EXPECT_INT(WEIR_OK, add_due());
+    AWAIT(answers == 2);
+    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 1"));
+    serve(run_two);
+    AWAIT(runs == 2);
+    EXPECT_STR("", told);
+    EXPECT_INT(WEIR_OK, weir_complete(other, WEIR_DONE, 0, NULL));
+    AWAIT(redis_int(server, "HEXISTS weir:{orders}:meta settled") == 1 &&
+          unanswered() == 1);
+    turn_a_while();
+    EXPECT_STR("", told);
+    EXPECT_INT(1, unanswered());
+    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 0"));
+    AWAIT(told[0] != '\0');
+    EXPECT_INT(WEIR_OK, codes[0]);
+    EXPECT_INT(0, unanswered());
+}
