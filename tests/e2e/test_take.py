@@ -7,6 +7,8 @@ import subprocess
 
 from e2e import (PATIENCE, WEIR, eventually, expect, expect_in, expect_true,
                  stop_cleanly, test)
+from redis_server import use_good_plugins
+from sentinel import Trio
 
 
 def take(place, *flags, topic="t"):
@@ -34,6 +36,13 @@ def asleep(place):
     count = redis.line()
     redis.close()
     return int(count[1:])
+
+
+def fill(place, is_full):
+    redis = place.redis()
+    redis.send("CONFIG SET maxmemory %d" % is_full)
+    expect("+OK", redis.line())
+    redis.close()
 
 
 def state(place, job_id):
@@ -214,3 +223,81 @@ def topics_of_other_kinds_are_refused_with_a_sentence(place):
         expect((2, ""), (result.code, result.out))
         expect("weir: %s: topic \"b\" is of kind bounded; this is for topics "
                "of kind delay\n" % line[0], result.err)
+
+
+# --- servers that are full, or fail -------------------------------------------
+
+
+@test
+def a_server_that_is_full_is_taken_from_all_the_same(place):
+    add_pack(place, 2)
+    fill(place, True)
+    jobs = take(place, "--limit", "2")
+    expect(["0", "1"], [job["id"] for job in jobs])
+    expect(2, settle(place, jobs, "--done"))
+    expect([], take(place))
+
+
+@test
+def what_is_done_is_settled_on_a_full_server_and_a_retry_waits_for_room(place):
+    add_pack(place, 3)
+    jobs = take(place, "--limit", "3")
+    fill(place, True)
+    expect(1, settle(place, jobs[:1], "--done"))
+    waiting = place.start("settle", "t", jobs[1]["token"], "--retry")
+    expect(1, settle(place, jobs[2:], "--done"))
+    expect("running", state(place, "1"))
+    fill(place, False)
+    out, err = waiting.communicate(timeout=PATIENCE)
+    expect((0, "settled 1\n"), (waiting.returncode, out), err)
+    expect("scheduled", state(place, "1"))
+
+
+@test
+def leases_are_renewed_on_a_full_server(place):
+    add_pack(place, 1)
+    jobs = take(place, "--lease", "10s")
+    fill(place, True)
+    expect(1, place.ok("renew", "t", jobs[0]["token"], "--lease",
+                       "1h")["renewed"])
+    expect_true(place.ok("show", "t", "0")["lease_left_ms"] > 1000000,
+                "it was renewed")
+
+
+@test
+def a_token_is_good_on_the_server_that_took_over(place):
+    use_good_plugins(place)
+    trio = Trio(place)
+    add_pack(place, 4)
+    jobs = take(place, "--limit", "3")
+    trio.await_replicas()
+    trio.fail_over()
+    expect(1, settle(place, jobs[:1], "--done"))
+    expect(1, place.ok("renew", "t", jobs[1]["token"])["renewed"])
+    expect(2, settle(place, jobs[1:], "--retry"))
+    expect(("scheduled", "ready"), (state(place, "1"), state(place, "3")))
+    (job,) = take(place)
+    expect("3", job["id"])
+    expect_true(int(job["token"].split(".")[0]) >
+                int(jobs[0]["token"].split(".")[0]), "tokens go on")
+    expect(1, settle(place, [job], "--done"))
+    expect(2, place.stats("t")["done_total"])
+
+
+@test
+def a_take_that_waits_goes_on_at_the_server_that_took_over(place):
+    use_good_plugins(place)
+    trio = Trio(place, down_ms=1000)
+    place.add("t", "first")
+    expect(1, settle(place, take(place), "--done"))
+    waiting = place.start("take", "t", "--wait", "1h")
+    eventually(lambda: trio.primary().tell("ZCARD weir:{t}:idle") == ":1",
+               "it waits")
+    trio.await_replicas()
+    old = trio.primary()
+    old.kill()
+    trio.await_switch(old)
+    eventually(lambda: place.weir("add", "t", "--id", "a").code in (0, 4),
+               "it is added")
+    out, err = waiting.communicate(timeout=PATIENCE)
+    expect((0, "a null\n"), (waiting.returncode, out.split(" ", 1)[1]), err)

@@ -29,8 +29,7 @@ static const char *id_of(const struct weir_take *taken)
     return id;
 }
 
-void on_taken(int code, struct weir_take *const *taken, size_t count,
-              void *arg)
+void on_taken(int code, struct weir_take *const *taken, size_t count, void *arg)
 {
     (void)arg;
     answers++;
@@ -53,9 +52,8 @@ void on_settled(int code, void *arg)
 {
     (void)arg;
     settled_count++;
-    append(settled, sizeof(settled), code == WEIR_OK ? "OK"
-                                                     : weir_error_name(code),
-           -1);
+    append(settled, sizeof(settled),
+           code == WEIR_OK ? "OK" : weir_error_name(code), -1);
 }
 
 int call_take(struct weir_reactor *from, const char *topic, size_t limit,
@@ -95,8 +93,8 @@ void add_to(const char *topic, const char *id)
         .id = id, .group = strcmp(topic, "events") == 0 ? "g" : NULL};
     bool is_added = false;
 
-    EXPECT_INT(WEIR_OK, weir_reactor_add(weir, topic, &job, on_added,
-                                         &is_added, NULL));
+    EXPECT_INT(WEIR_OK,
+               weir_reactor_add(weir, topic, &job, on_added, &is_added, NULL));
     AWAIT(is_added);
 }
 

@@ -51,8 +51,8 @@ TEST(a_take_is_read_as_a_job_that_a_handler_has)
     int64_t n = 0;
 
     host_open(NULL);
-    EXPECT_INT(WEIR_OK, weir_reactor_add(weir, "orders", &job, NULL, NULL,
-                                         NULL));
+    EXPECT_INT(WEIR_OK,
+               weir_reactor_add(weir, "orders", &job, NULL, NULL, NULL));
     EXPECT_INT(WEIR_OK, call_take(weir, "orders", 0, 60000));
     AWAIT(answers == 1);
     taken = weir_take_job(takes[0]);
@@ -324,8 +324,7 @@ TEST(whatever_memory_is_missing_a_job_is_settled_or_comes_back)
     take_with = brief;
     host_open(NULL);
     for (int n = 0; n < 60; n++) {
-        struct weir_settlement how = {.verdict = WEIR_RETRY,
-                                      .fn = on_settled};
+        struct weir_settlement how = {.verdict = WEIR_RETRY, .fn = on_settled};
 
         take_count = 0;
         answers = settled_count = 0;

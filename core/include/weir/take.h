@@ -83,8 +83,8 @@ typedef void (*weir_take_settled_fn)(int code, void *arg);
 
 struct weir_settlement {
     enum weir_verdict verdict; /* any but WEIR_PENDING and WEIR_EACH */
-    int64_t delay_ms; /* of WEIR_RETRY_AFTER and WEIR_SNOOZE, as there */
-    const char *why;  /* as of weir_complete; copied; may be NULL */
+    int64_t delay_ms;        /* of WEIR_RETRY_AFTER and WEIR_SNOOZE, as there */
+    const char *why;         /* as of weir_complete; copied; may be NULL */
     weir_take_settled_fn fn; /* may be NULL */
     void *arg;
 };
@@ -99,9 +99,8 @@ weir_take_settle(struct weir_take *take,
 
 /* The same without a verdict: the job goes back as if nobody had taken it, to
  * run at once elsewhere; follow-ups are dropped. */
-WEIR_API WEIR_MUST_CHECK int weir_take_give_back(struct weir_take *take,
-                                                 weir_take_settled_fn fn,
-                                                 void *arg);
+WEIR_API WEIR_MUST_CHECK int
+weir_take_give_back(struct weir_take *take, weir_take_settled_fn fn, void *arg);
 
 #define WEIR_TAKE_TOKEN 80 /* bytes with the NUL */
 
