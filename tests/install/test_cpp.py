@@ -137,10 +137,15 @@ def a_host_hears_what_its_calls_were_refused_with(place):
     out = shell(place, "./it unix://%s/redis.sock" % place.data).splitlines()
     for name, code in (("url", "WEIR_EINVAL"), ("loop", "WEIR_EINVAL"),
                        ("json", "WEIR_EINVAL"), ("again", "WEIR_EEXISTS"),
-                       ("option", "WEIR_EINVAL")):
+                       ("option", "WEIR_EINVAL"), ("wait", "WEIR_EINVAL")):
         (line,) = [line for line in out if line.startswith(name + ": ")]
         expect_in(": %s " % code, line)
     expect(2, out.count("no error"))
     expect_in('t {"n":1} t-1 1 none after 1', out)
     expect_in('t {"n":2} t-1 1 none after 0', out)
+    for line in ("added: no error", 'no error, 2 taken: {"n":1}',
+                 "settled: no error", 'back: {"n":2}', "room"):
+        expect_in(line, out)
+    expect([1, 1], [place.stats("taken")[name]
+                    for name in ("done_total", "retried_total")])
     expect("left: WEIR_ECANCELED", out[-1])

@@ -2,8 +2,9 @@
 #ifndef WEIR_WEIR_HPP
 #define WEIR_WEIR_HPP
 
-/* <weir/weir.h> and <weir/thread.h> for C++17, header only: reactors that serve
- * handlers as <weir/plugin.hpp> has them, or lambdas. What is not here is
+/* <weir/weir.h>, <weir/notice.h>, <weir/take.h> and <weir/thread.h> for C++17,
+ * header only: reactors that serve handlers as <weir/plugin.hpp> has them, or
+ * lambdas, and jobs that hosts take. What is not here is
  * called as C, with the `get` of what is.
  *
  * Functions that can fail throw weir::error. Handlers may throw; an exception
@@ -11,7 +12,9 @@
 
 #include <functional>
 #include <memory>
+#include <weir/notice.h>
 #include <weir/plugin.hpp>
+#include <weir/take.h>
 #include <weir/thread.h>
 
 namespace weir
@@ -125,6 +128,7 @@ template <class F> struct once {
 
         owner->fn(args...);
     }
+    static void told(int code, void *arg) noexcept { call(arg, code); }
 };
 
 /* Hand it to `give(arg)`, which tells whether C has it. */
@@ -186,6 +190,61 @@ struct borrowed_job {
 
 } // namespace detail
 
+/* A job that was taken. Where nobody settled it, its destructor gives it back.
+ * To be destroyed before the reactor. */
+class take
+{
+  public:
+    explicit take(weir_take *from) : it(from) {}
+    /* nullptr: it was settled, or moved from. */
+    weir_take *get() const { return it.get(); }
+
+    /* Its job is gone: settled it is WEIR_ENOTFOUND. */
+    bool is_lost() const { return weir_take_job(get()) == nullptr; }
+    weir::job job() const { return weir::job(weir_take_job(get())); }
+
+    /* fn(code) hears what became of it, as weir_take_settled_fn. */
+    template <class F> void settle(const verdict &with, F fn)
+    {
+        detail::hand(std::move(fn), [&](void *arg, weir_error *) {
+            return give(with, detail::once<F>::told, arg);
+        });
+        (void)it.release();
+    }
+    void settle(const verdict &with)
+    {
+        detail::check(give(with, nullptr, nullptr), {});
+        (void)it.release();
+    }
+
+    std::string token() const
+    {
+        char text[WEIR_TAKE_TOKEN] = "";
+
+        detail::check(weir_take_token(get(), text), {});
+        return text;
+    }
+    void let_go() { weir_take_let_go(it.release()); }
+
+  private:
+    struct returned {
+        void operator()(weir_take *left) const
+        {
+            (void)!weir_take_give_back(left, nullptr, nullptr);
+        }
+    };
+
+    int give(const verdict &with, weir_take_settled_fn fn, void *arg) const
+    {
+        const weir_settlement how{with.what(), with.delay_ms(),
+                                  with.why().c_str(), fn, arg};
+
+        return weir_take_settle(get(), &how);
+    }
+
+    std::unique_ptr<weir_take, returned> it;
+};
+
 /* A reactor on the caller's loop: <weir/weir.h>. To be destroyed outside of its
  * callbacks, which get WEIR_ECANCELED then. */
 class reactor
@@ -234,6 +293,60 @@ class reactor
         detail::check(weir_reactor_add(get(), topic.c_str(), &with.job, nullptr,
                                        nullptr, &err),
                       err);
+    }
+
+    /* fn(code, takes), as weir_taken_fn; the takes are a vector of weir::take.
+     * A take that is lost says so itself. */
+    template <class F>
+    void take(text topic, std::size_t limit, std::int64_t wait_ms, F fn,
+              const std::vector<std::string> &settings = {})
+    {
+        std::vector<const char *> options;
+
+        for (const std::string &setting : settings)
+            options.push_back(setting.c_str());
+        options.push_back(nullptr);
+        detail::hand(std::move(fn), [&](void *arg, weir_error *err) {
+            weir_take_options with{};
+
+            with.limit = limit;
+            with.wait_ms = wait_ms;
+            with.options = options.data();
+            with.arg = arg;
+            with.fn = [](int code, weir_take *const *takes, std::size_t count,
+                         void *to) {
+                std::vector<weir::take> taken;
+
+                for (std::size_t i = 0; i < count; i++)
+                    taken.emplace_back(takes[i]);
+                std::unique_ptr<detail::once<F>> owner(
+                    static_cast<detail::once<F> *>(to));
+                owner->fn(code, std::move(taken));
+            };
+            return weir_reactor_take(get(), topic.c_str(), &with, err);
+        });
+    }
+
+    /* fn(code), once: <weir/notice.h>. */
+    template <class F> void when_room(text topic, F fn)
+    {
+        detail::hand(std::move(fn), [&](void *arg, weir_error *) {
+            return weir_reactor_when_room(get(), topic.c_str(),
+                                          detail::once<F>::told, arg);
+        });
+    }
+    void count_added() { detail::check(weir_reactor_count_added(get()), {}); }
+    template <class F> void when_added(F fn)
+    {
+        detail::hand(std::move(fn), [&](void *arg, weir_error *) {
+            return weir_reactor_when_added(get(), detail::once<F>::told, arg);
+        });
+    }
+    template <class F> void when_settled(F fn)
+    {
+        detail::hand(std::move(fn), [&](void *arg, weir_error *) {
+            return weir_reactor_when_settled(get(), detail::once<F>::told, arg);
+        });
     }
 
     /* fn() once everything is settled; a second call replaces it. */

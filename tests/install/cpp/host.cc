@@ -4,6 +4,7 @@
 #include <iostream>
 #include <stdexcept>
 #include <string>
+#include <vector>
 #include <weir/weir.hpp>
 
 template <class F> static void say(const char *what, F fn)
@@ -80,6 +81,51 @@ static void work(const char *url)
     ev_run(ev_default_loop(0), 0);
 }
 
+static struct ev_loop *loop()
+{
+    return ev_default_loop(0);
+}
+
+/* Two jobs are taken: one is settled, the other one goes back by itself. */
+static void take(const char *url)
+{
+    weir::reactor weir(options_of(url));
+    std::vector<weir::take> kept;
+
+    weir.count_added();
+    weir.add("taken", job_of("{\"n\":1}"));
+    weir.add("taken", job_of("{\"n\":2}"));
+    weir.when_added([&](int code) {
+        std::cout << "added: " << weir_error_text(code) << '\n';
+        weir.take("taken", 2, 1000,
+                  [&](int rc, std::vector<weir::take> takes) {
+                      std::cout << weir_error_text(rc) << ", " << takes.size()
+                                << " taken: " << takes[0].job().json()
+                                << (takes[0].is_lost() ? " lost" : "")
+                                << (takes[0].token().empty() ? " no token" : "")
+                                << '\n';
+                      takes[0].settle(weir::done(), [&](int is) {
+                          std::cout
+                              << "settled: " << weir_error_text(is)
+                              << (kept[0].get() == nullptr ? "" : " and had")
+                              << '\n';
+                          ev_break(loop(), EVBREAK_ALL);
+                      });
+                      kept.push_back(std::move(takes[0]));
+                  },
+                  {"lease=10s"});
+    });
+    ev_run(loop(), 0);
+    say("wait", [&] { weir.take("taken", 1, -1, [](int, auto &&) {}); });
+    weir.take("taken", 1, 1000, [&](int, std::vector<weir::take> takes) {
+        std::cout << "back: " << takes[0].job().json() << '\n';
+        takes[0].settle(weir::retry("later"));
+        weir.when_room("taken", [](int) { std::cout << "room\n"; });
+        weir.when_settled([](int) { ev_break(loop(), EVBREAK_ALL); });
+    });
+    ev_run(loop(), 0);
+}
+
 /* Callbacks that wait when the reactor goes are told so. */
 static void leave(const char *url)
 {
@@ -94,5 +140,6 @@ int main(int, char **argv)
 {
     refusals(argv[1]);
     work(argv[1]);
+    take(argv[1]);
     leave(argv[1]);
 }
