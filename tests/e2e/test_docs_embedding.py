@@ -86,7 +86,7 @@ def the_examples_compile_as_the_page_says(place):
 @test
 def an_example_that_waits_for_a_server_says_so(place):
     for name, *words in (("embed",), ("embed_epoll",), ("embed_glib",),
-                         ("embed_uv",), ("drain",),
+                         ("embed_uv",), ("drain",), ("tills",),
                          ("producer", "t"), ("handover", place.dir)):
         program = subprocess.Popen(
             [os.path.join(BUILD, "examples", name), "redis://127.0.0.1:1",

@@ -468,3 +468,17 @@ TEST(the_drain_example_handles_each_of_100000_jobs_once)
     EXPECT_CONTAINS("drained 100000", text);
     EXPECT_CONTAINS("lost 0, handled twice 0", text);
 }
+
+TEST(the_tills_of_the_example_close_each_order_once)
+{
+    char text[2000], line[40];
+
+    server = redis_start(NULL);
+    EXPECT_INT(0, run_example("tills", NULL, text, sizeof(text)));
+    for (int order = 1; order <= 5; order++) {
+        (void)snprintf(line, sizeof(line), "order %d closed\n", order);
+        EXPECT_CONTAINS(line, text);
+    }
+    EXPECT_CONTAINS("order 3 once more\n", text);
+    EXPECT_STR("6", redis_text(server, "HGET weir:{tills}:meta settled"));
+}
