@@ -111,10 +111,9 @@ static void on_taken(int code, struct weir_take *const *takes, size_t count,
     take->is_broken = fflush(stdout) != 0 || take->is_broken;
     take->count = count;
     for (size_t i = 0; i < count; i++)
-        if (!take->is_broken)
-            weir_take_let_go(takes[i]);
-        else if (weir_take_give_back(takes[i], NULL, NULL) < 0)
-            break; /* the reactor is being freed: their leases end */
+        if ((take->is_broken ? weir_take_give_back(takes[i], NULL, NULL)
+                             : weir_take_let_go(takes[i])) < 0)
+            break; /* the reactor is being freed */
     if (code != WEIR_ECANCELED)
         weir__client_finish(&take->client, code);
 }

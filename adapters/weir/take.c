@@ -503,18 +503,20 @@ int weir_take_token(const struct weir_take *take,
                               : ops->token(run->lane->topic, run, ret_token);
 }
 
-void weir_take_let_go(struct weir_take *take)
+int weir_take_let_go(struct weir_take *take)
 {
     struct weir__run *run;
+    int rc = check_take(take);
 
-    if (check_take(take) < 0)
-        return; /* it goes with the reactor */
+    if (rc < 0)
+        return rc;
     run = begin_end(take, NULL, NULL);
     if (run == NULL)
-        return;
+        return WEIR_OK; /* it goes in the next turn */
     run->asker = NULL;
     weir__run_let_go(run, WEIR__OUTCOME_TAKEN);
     take_free(take);
+    return WEIR_OK;
 }
 
 /* --- life ----------------------------------------------------------------- */

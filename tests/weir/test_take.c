@@ -412,6 +412,26 @@ TEST(a_reactor_that_is_freed_tells_all_who_wait)
     redis_kill(server, SIGCONT);
 }
 
+TEST(what_came_for_a_call_without_an_answer_goes_with_the_reactor)
+{
+    struct weir_totals totals = {0};
+
+    host_open(NULL);
+    add("a");
+    EXPECT_INT(WEIR_OK, call_take(weir, "orders", 2, 3600000));
+    while (totals.pending == 0) {
+        host_give_up_at = ev_time() + 60.;
+        host_turn();
+        weir_reactor_totals(weir, &totals);
+    }
+    EXPECT_INT(0, answers);
+    host_close();
+    EXPECT_INT(1, answers);
+    EXPECT_INT(WEIR_ECANCELED, answer_code);
+    EXPECT_INT(0, answer_count);
+    EXPECT_STR("", lost);
+}
+
 static void free_in_call(int code, struct weir_take *const *taken, size_t count,
                          void *arg)
 {
@@ -424,6 +444,7 @@ static void free_in_call(int code, struct weir_take *const *taken, size_t count,
     EXPECT_INT(WEIR_ECANCELED, call_take(weir, "orders", 1, 0));
     EXPECT_INT(WEIR_ECANCELED, weir_take_settle(taken[0], &how));
     EXPECT_INT(WEIR_ECANCELED, weir_take_give_back(taken[0], NULL, NULL));
+    EXPECT_INT(WEIR_ECANCELED, weir_take_let_go(taken[0]));
     weir = NULL;
 }
 

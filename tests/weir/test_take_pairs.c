@@ -309,6 +309,38 @@ TEST(takes_of_a_topic_that_was_purged_are_refused)
     EXPECT_INT(0, look()->scheduled + look()->running);
 }
 
+/* Jobs of one turn share a pack, in which each is due at a time of its own. */
+TEST(jobs_of_a_mixed_pack_are_settled_one_by_one)
+{
+    host_open(NULL);
+    for (int i = 0; i < 6; i++) {
+        struct weir_new_job job = {.delay_ms = 1 + 20 * i};
+
+        EXPECT_INT(WEIR_OK,
+                   weir_reactor_add(weir, "orders", &job, NULL, NULL, NULL));
+    }
+    AWAIT(look()->ready == 6);
+    while (take_count < 6) {
+        int before = answers;
+
+        EXPECT_INT(WEIR_OK, call_take(weir, "orders", 6, 3600000));
+        AWAIT(answers > before);
+    }
+    give_back(3);
+    settle(0, WEIR_DONE);
+    settle(5, WEIR_RETRY);
+    settle(2, WEIR_DONE);
+    settle(1, WEIR_FAIL);
+    expect_settled("OK OK OK OK OK ");
+    EXPECT_INT(1, look()->running);
+    EXPECT_INT(1, look()->ready);
+    EXPECT_INT(1, look()->scheduled);
+    EXPECT_INT(1, look()->dead);
+    settle(4, WEIR_DONE);
+    expect_settled("OK OK OK OK OK OK ");
+    EXPECT_INT(3, look()->done_total);
+}
+
 /* --- follow-ups ----------------------------------------------------------- */
 
 TEST(follow_ups_come_with_the_verdict_and_not_with_a_job_that_goes_back)
@@ -433,7 +465,7 @@ TEST(a_take_that_was_let_go_stays_taken_until_its_lease_ends)
     take(1, 1);
     EXPECT_INT(WEIR_OK, weir_take_token(takes[0], token));
     EXPECT_INT(0, strspn(token, " \t\"'$"));
-    weir_take_let_go(takes[0]);
+    EXPECT_INT(WEIR_OK, weir_take_let_go(takes[0]));
     take(1, 0);
     EXPECT_STR("running", state_of("a"));
     EXPECT_INT(WEIR_OK, call_take(weir, "orders", 1, 3600000));

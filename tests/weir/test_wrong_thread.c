@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include <weir/change.h>
 #include <weir/past.h>
+#include <weir/take.h>
 #include <weir/thread.h>
 #include <weir/worker.h>
 
@@ -107,13 +108,24 @@ static enum weir_verdict run(void *self, struct weir_job *job)
 
 #define EXPECT_REFUSED(call) EXPECT_INT(WEIR_ETHREAD, call)
 
+static void on_taken(int code, struct weir_take *const *takes, size_t count,
+                     void *arg)
+{
+    (void)code;
+    (void)takes;
+    (void)arg;
+    calls += (int)count + 1;
+}
+
 static void expect_serving_refused(struct weir_reactor *reactor)
 {
     struct weir_topic_options topic = {.run = run};
     struct weir_change change = {"other", &topic};
+    struct weir_take_options take = {.fn = on_taken};
     struct weir_error err = {0};
     size_t at;
 
+    EXPECT_REFUSED(weir_reactor_take(reactor, "other", &take, NULL));
     EXPECT_REFUSED(weir_reactor_serve(reactor, "other", &topic, &err));
     EXPECT_INT(WEIR_ETHREAD, err.code);
     EXPECT_CONTAINS("weir_reactor_call", err.text);

@@ -224,7 +224,11 @@ class take
         detail::check(weir_take_token(get(), text), {});
         return text;
     }
-    void let_go() { weir_take_let_go(it.release()); }
+    void let_go()
+    {
+        detail::check(weir_take_let_go(get()), {});
+        (void)it.release();
+    }
 
   private:
     struct returned {
