@@ -76,11 +76,15 @@ TEST(takes_that_are_out_stay_so_while_a_handler_serves_their_topic)
     host_open(NULL);
     weir_reactor_on_ended(weir, on_ended, NULL);
     weir_reactor_on_idle(weir, on_idle, NULL);
-    take(1, 0);
+    EXPECT_INT(WEIR_OK, call_take(weir, "orders", 1, 3600000));
+    AWAIT(redis_int(server, "ZCARD weir:{orders}:idle") == 1);
+    for (int i = 0; i < 5; i++)
+        host_turn();
+    EXPECT_INT(0, idles); /* that is said of handlers */
     add("a");
     add("b");
-    take(2, 2);
-    EXPECT_INT(0, idles); /* that is said of handlers */
+    AWAIT(take_count == 1);
+    take(1, 1);
     EXPECT_INT(WEIR_OK, weir_reactor_serve(weir, "orders", &served, &err));
     add("c");
     AWAIT(runs == 1);
