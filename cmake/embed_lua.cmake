@@ -1,6 +1,8 @@
 # Writes OUTPUT, a C file that holds the Lua scripts SCRIPTS of the folder FROM
 # (adapters/redis/script.h). A line "--#include name" stands for lib/name.lua; in
-# a block its functions are made only where that is reached.
+# a block its functions are made only where that is reached. "--#include
+# delay/name" stands for another script without what that includes at its left
+# margin: who includes it has the same.
 # Comment lines, leading blanks and empty lines stay behind: weir sends a script
 # to each server. With TEXTS they are written there as well, each complete, for
 # other clients: the same bytes, so that a server has one of each.
@@ -10,12 +12,18 @@
 # The code of a file with its lib files in place.
 function(script_text path ret_text)
     file(READ ${path} text)
-    string(REGEX MATCH "--#include [a-z_]+\n" include "${text}")
+    string(REGEX MATCH "--#include [a-z_/]+\n" include "${text}")
     while(include) # of a lib file, too
-        string(REGEX REPLACE "--#include ([a-z_]+)\n" "\\1" lib "${include}")
-        file(READ ${FROM}/lib/${lib}.lua body)
+        string(REGEX REPLACE "--#include ([a-z_/]+)\n" "\\1" lib "${include}")
+        if(lib MATCHES "/")
+            file(READ ${FROM}/${lib}.lua body)
+            string(REGEX REPLACE "(\n--#include [a-z_]+)+\n" "\n" body
+                "${body}")
+        else()
+            file(READ ${FROM}/lib/${lib}.lua body)
+        endif()
         string(REPLACE "${include}" "${body}" text "${text}")
-        string(REGEX MATCH "--#include [a-z_]+\n" include "${text}")
+        string(REGEX MATCH "--#include [a-z_/]+\n" include "${text}")
     endwhile()
     string(REGEX MATCH "--#include[^\n]*" unknown "${text}")
     if(unknown)

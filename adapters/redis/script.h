@@ -23,6 +23,8 @@ extern const struct weir__script weir__script_delay_add;
 extern const struct weir__script weir__script_delay_add_one;
 extern const struct weir__script weir__script_delay_push;
 extern const struct weir__script weir__script_delay_claim;
+extern const struct weir__script weir__script_delay_pull;
+extern const struct weir__script weir__script_delay_finish;
 extern const struct weir__script weir__script_delay_settle;
 extern const struct weir__script weir__script_delay_settle_one;
 extern const struct weir__script weir__script_delay_renew;

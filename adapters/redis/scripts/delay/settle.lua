@@ -51,7 +51,10 @@ local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local run, lease, ids, meta, wait, dead, rec, idle = unpack(KEYS, 1, 8)
 local held, due_key, OF_MIXED = KEYS[9], KEYS[10], 65536
-local function list_of(arg) return arg ~= '' and cmsgpack.unpack(arg) or {} end
+local function list_of(arg) -- a table where finish.lua made it
+  if type(arg) == 'table' then return arg end
+  return arg ~= '' and cmsgpack.unpack(arg) or {}
+end
 local topic, nodes, back = ARGV[1], list_of(ARGV[2]), list_of(ARGV[3])
 local closed, flat_moves = list_of(ARGV[4]), list_of(ARGV[5])
 local ends, most_dead = list_of(ARGV[6]), tonumber(ARGV[7])

@@ -1,0 +1,222 @@
+-- SPDX-License-Identifier: MIT
+-- pull: claim jobs and tell what they are, in one call, for workers that know
+-- neither packs nor records. What must not run ends here: a job that expired,
+-- cannot be read, or was running too often when its worker died. Verdicts come
+-- back by finish.lua.
+--
+-- KEYS  wait run lease ids meta idle held due dead rec options started absent;
+--       those of packs are made up here, as push.lua does
+-- ARGV  1 room: most jobs, 1 to 1,024
+--       2 worker ('' = it is not woken)
+--       3 what it has in hand: 0 nothing, 1 jobs, 2 a suspect among them: no
+--         other one comes
+--       4 which server answers (server.lua), '': asked here
+-- Reply { time in us, token, us until there is more to do (0: now, -1: nothing
+--         waits), revision of the options, 1 if the topic is paused, lease in
+--         ms, timeout in ms, 1 if the job is a suspect: it comes alone, and its
+--         start is noted, { job, ... } }
+--       A job is { handle, id, body, due ms, attempt, failures, timeouts,
+--         crashes, snoozes, options as msgpack or '' }
+--       { -1, kind } when the topic is of another kind: nothing was done.
+--#include node
+--#include number
+--#include server
+--#include suspect
+--#include mixed
+--#include held
+--#include due
+--#include wake
+--#include full
+--#include types
+--#include duration
+--#include settings
+--#include record
+--#include topic_keys
+local MOST_BYTES = 4 * 1024 * 1024
+local room, worker, in_hand, own = unpack(ARGV)
+
+local wrong = wrong_keys()
+if not wrong and (not string.find(room or '', '^%d+$') or #room > 4 or
+                  tonumber(room) < 1 or tonumber(room) > 1024) then
+  wrong = 'the room is not 1 to 1024'
+elseif not wrong and not is_worker(worker) then
+  wrong = 'the worker is not 1 to 50 of A-Z a-z 0-9 . _ : @ -, or empty'
+elseif not wrong and not string.find(in_hand or '', '^[012]$') then
+  wrong = 'the third argument is not 0, 1 or 2'
+elseif not wrong and (#ARGV ~= 4 or #own > 40 or
+                      not string.find(own, '^%x*$') and
+                      not string.find(own, '^%x+ %d+$')) then
+  wrong = 'the server is not hexadecimal digits, or more arguments came'
+end
+if wrong then return redis.error_reply('ERR ' .. wrong) end
+
+local wait, run, _, _, _, _, _, _, dead, rec, options, started = unpack(KEYS)
+local settings = read_settings(options)
+if settings.has_on_dead then
+  return redis.error_reply('ERR the topic has on_dead: weir itself serves it')
+end
+needs_zsets(dead)
+needs_hashes(rec, started)
+if own == '' then
+  local info = redis.pcall('INFO', 'server')
+  own = type(info) == 'string' and
+        string.match(info, '\nrun_id:(%x%x%x%x%x%x%x%x%x%x%x%x%x%x%x%x)') or ''
+end
+
+local function claim(KEYS, ARGV)
+  --#include delay/claim
+end
+local function settle(KEYS, ARGV)
+  --#include outbox
+  --#include delay/settle
+end
+local function start(KEYS, ARGV)
+  --#include delay/start
+end
+
+local NO_OFFER = nil
+local claimed = claim(KEYS, {
+  room, digits(settings.lease_ms), room, worker, in_hand == '0' and '1' or '3',
+  'delay', own, NO_OFFER, in_hand == '2' and 'none' or 'alone'
+})
+if #claimed == 2 then return claimed end
+local time_us, token, next_us, count, state = unpack(claimed, 1, 5)
+local now = floor(time_us / 1000)
+local reply = { time_us, token, next_us, floor(state / 2), state % 2,
+                settings.lease_ms, settings.timeout_ms, 0, {} }
+local jobs, weight = reply[9], 0
+if next_us == 0 and count == 0 and in_hand == '2' then
+  reply[3] = 100000 -- only suspects are due
+end
+
+-- What a claim says of a node: state, whether its pack is mixed, and when a
+-- slot is due.
+local function read_claimed(told, lo)
+  if type(told) == 'number' then
+    local is_mixed = told >= MIXED * 256
+    if is_mixed then told = told - MIXED * 256 end
+    local due = floor(told / 256)
+    return told % 256, is_mixed, function() return due end
+  end
+  local entry = { bytes = sub(told, 2), from = number_at(told, 2),
+                  base = number_at(told, 8) }
+  return byte(told), true, function(slot) return due_at(entry, slot - lo) end
+end
+
+-- Packs that were read, by their names: bytes and header; nil: it is gone.
+local packs = {}
+local function pack_at(seq)
+  if packs[seq] == nil then
+    local bytes = string.find(seq, '^[%w_-]+$') and
+                  redis.pcall('GET', pack_key(seq))
+    packs[seq] = type(bytes) == 'string' and
+                 { bytes = bytes, head = read_header(bytes) }
+  end
+  return packs[seq]
+end
+
+local function bytes_of(pack, slot)
+  local head = pack.head
+  if slot > head.last then return '' end
+  local at = head.header_len + 4 * slot
+  local first = head.header_len + 4 * (head.last + 2)
+  if #pack.bytes < at + 8 then return '' end
+  local from, to = struct.unpack('<I4I4', pack.bytes, at + 1)
+  return sub(pack.bytes, first + from + 1, first + to)
+end
+
+-- The lists of a settle call.
+local keys = { unpack(KEYS, 2, 5) } -- run lease ids meta
+keys[5], keys[6], keys[7], keys[8] = wait, dead, rec, KEYS[6]
+keys[9], keys[10] = KEYS[7], KEYS[8]
+local places, nodes, ends, back = {}, {}, {}, {}
+
+-- Some slots of a node end.
+local function end_slots(node, is_mixed, header_len, slots)
+  local seq = sub(node, 1, 12)
+  if not places[seq] then
+    keys[#keys + 1] = pack_key(seq)
+    places[seq] = #keys
+  end
+  local at = #nodes
+  nodes[at + 1] = places[seq] + (is_mixed and 65536 or 0)
+  nodes[at + 2], nodes[at + 3], nodes[at + 4] = node, token, header_len
+  nodes[at + 5] = slots
+end
+
+local EMPTY = { 0, 0, 0, 0, 0, raw = '', body = '\192' }
+
+-- Why a job must not run; nil: it may. A record that expired is not kept.
+local function fate(record, id, due, ended)
+  local ttl = record.options and record.options.ttl_ms or settings.ttl_ms
+  if record == EMPTY or not id then return 'malformed' end
+  if ttl > 0 and now - due > ttl then return 'expired' end
+  if ended > settings.max_crashes then return 'crashed' end
+end
+
+local function tell(node, slot, due, ended, record, id, is_made, is_mixed)
+  local handle = table.concat({
+    digits(token), node, slot, digits(due + (is_mixed and MIXED or 0)), ended,
+    is_made and '' or id
+  }, ' ')
+  jobs[#jobs + 1] = { handle, id, record.body, due, record[1], record[2],
+                      record[3], record[4] + ended, record[5], record.raw }
+  weight = weight + #record.body + #record.raw + 2 * #id + 200
+end
+
+local function open_node(node, told)
+  local lo, hi = node_bounds(node)
+  local state, is_mixed, due_of = read_claimed(told, lo)
+  local ended, seq = floor(state / 2), sub(node, 1, 12)
+  if weight >= MOST_BYTES then
+    local at = #back
+    back[at + 1], back[at + 2], back[at + 4] = node, token, ''
+    back[at + 3] = due_of(lo) + (is_mixed and MIXED or 0)
+    reply[3] = 0
+    return
+  end
+  local pack, ending = pack_at(seq), {}
+  if not pack then -- a client cannot help it
+    end_slots(node, is_mixed, 8, '')
+    return
+  end
+  local head = pack.head
+  if head == 'newer' then return end -- its lease runs out
+  local base = #nodes / 5 * 256
+  for slot = lo, hi do
+    local record = head and read_record(bytes_of(pack, slot)) or EMPTY
+    if record ~= 'newer' then
+      local id, is_made = nil, true
+      if head then id, is_made = id_of(head, seq, slot) end
+      local due = due_of(slot)
+      local why = fate(record, id, due, ended)
+      if why then
+        local bytes = why ~= 'expired' and
+                      write_anew(record, seq, ended, { reason = why }, now) or
+                      ''
+        id = id or '~' .. seq .. string.format('%02x', slot)
+        ending[#ending + 1] = char(slot)
+        ends[#ends + 1] = base + slot
+        ends[#ends + 1], ends[#ends + 2] = id, bytes
+      else
+        tell(node, slot, due, ended, record, id, is_made, is_mixed)
+        if ended > 0 then reply[8] = 1 end
+      end
+    end
+  end
+  if ending[1] then
+    end_slots(node, is_mixed, head and head.header_len or 8,
+              table.concat(ending))
+  end
+end
+
+for i = 6, #claimed - 1, 2 do open_node(claimed[i], claimed[i + 1]) end
+if nodes[1] or back[1] then
+  keys[#keys + 1] = KEYS[13]
+  settle(keys, { string.match(wait, '{(.*)}'), nodes, back, { token }, {}, ends,
+                 settings.max_dead, '0' })
+end
+if reply[8] == 1 then
+  start({ run, started }, { claimed[6], digits(token), worker })
+end
+return reply
