@@ -7,10 +7,10 @@
 -- KEYS  as of pull
 -- ARGV  1 worker; then for each job, 1,024 at most:
 --       handle, verdict, delay in ms or '', why (text)
---       Verdicts: done; retry (after the delay, or else the step of its ladder),
---       timeout (the same, of a run that took too long), snooze (after the
---       delay, no failure), fail (it is dead), malformed (its body cannot be
---       read: it is dead), back (it was not started)
+--       Verdicts: done; retry (after the delay, or else the step of its
+--       ladder), timeout (the same, of a run that took too long), snooze
+--       (after the delay, no failure), fail (it is dead), malformed (its body
+--       cannot be read: it is dead), back (it was not started)
 -- Reply { result, ... } of each job: 1, it counts; 0: the job is not under that
 --       claim any more; 2: nothing was done, tell it again later: the server is
 --       full, or there was too much to write
@@ -18,11 +18,6 @@
 --#include number
 --#include suspect
 --#include mixed
---#include held
---#include due
---#include duration
---#include settings
---#include record
 --#include topic_keys
 local MOST_JOBS, MOST_BYTES = 1024, 4 * 1024 * 1024
 local LOST, COUNTS, LATER = 0, 1, 2
@@ -47,10 +42,8 @@ local function read_handle(text)
            id = id ~= '' and id or nil }
 end
 
-local wrong = wrong_keys()
-if not wrong and not is_worker(worker) then
-  wrong = 'the worker is not 1 to 50 of A-Z a-z 0-9 . _ : @ -, or empty'
-elseif not wrong and (#ARGV % 4 ~= 1 or #ARGV > 4 * MOST_JOBS + 1) then
+local wrong = wrong_call(worker)
+if not wrong and (#ARGV % 4 ~= 1 or #ARGV > 4 * MOST_JOBS + 1) then
   wrong = 'the jobs are not at most 1024, with four arguments each'
 end
 local jobs = {}
@@ -69,67 +62,73 @@ for i = 2, #ARGV, 4 do
   end
   if job then
     job.verdict, job.delay, job.why = verdict, delay, ARGV[i + 3]
+    job.index = #jobs + 1
     jobs[#jobs + 1] = job
   end
 end
 if wrong then return redis.error_reply('ERR ' .. wrong) end
 
-local time = call('TIME')
-local now = time[1] * 1000 + floor(time[2] / 1000)
-local settings
+local wait, absent = KEYS[1], KEYS[13]
 
-local wait, run, _, _, _, _, _, _, dead, rec, options = unpack(KEYS)
-local absent = KEYS[13]
+-- Made when a job runs again or dies: what becomes of it.
+local function fates()
+  --#include duration
+  --#include settings
+  --#include record
+  local time = call('TIME')
+  local now = time[1] * 1000 + floor(time[2] / 1000)
+  local settings = read_settings(KEYS[11])
 
-local function settle(KEYS, ARGV)
-  --#include outbox
-  --#include delay/settle
-end
-
--- The record of a job; nil: it is gone, or none.
-local headers = {}
-local function record_of(job)
-  local seq = sub(job.node, 1, 12)
-  local key = pack_key(seq)
-  if headers[seq] == nil then
-    local head = call('GETRANGE', key, '0', '7')
-    local header = #head == 8 and
-                   read_header(sub(head, 1, 4) .. '\0' .. sub(head, 6))
-    headers[seq] = type(header) == 'table' and header
+  local packs = {}
+  -- The record of a job; nil: it is gone, or none.
+  local function record_of(job)
+    local seq, slot = sub(job.node, 1, 12), job.slot
+    packs[seq] = packs[seq] or open_pack(pack_key(seq), false)
+    if packs[seq].state then return nil end
+    local record = read_record(records_of(packs[seq], slot, slot)(slot))
+    return type(record) == 'table' and record or nil
   end
-  local header = headers[seq]
-  if not header or job.slot > header.last then return nil end
-  local at = header.header_len + 4 * job.slot
-  local bytes = call('GETRANGE', key, at, at + 7)
-  if #bytes < 8 then return nil end
-  local first = header.header_len + 4 * (header.last + 2)
-  local from, to = struct.unpack('<I4I4', bytes)
-  bytes = call('GETRANGE', key, first + from, first + to - 1)
-  local record = to > from and read_record(bytes)
-  return type(record) == 'table' and record or nil
-end
 
--- The delay of a retry, nil: there is none.
-local function step_of(job, record)
-  local own = record.options or {}
-  local steps, repeats = read_ladder(own.retry or '')
-  if not steps then steps, repeats = read_ladder(settings.retry) end
-  if not steps then
-    steps = read_ladder('15s 3m 10m 30m 30m 1h 2h 6h 15h')
+  -- The delay of a retry, nil: there is none.
+  local function delay_of(job, record)
+    local own = record.options or {}
+    local steps, repeats = read_ladder(own.retry or '')
+    if not steps then steps, repeats = read_ladder(settings.retry) end
+    if not steps then
+      steps = read_ladder('15s 3m 10m 30m 30m 1h 2h 6h 15h')
+    end
+    local step = math.max(record[1] - (own.spent or 0), 0) + 1
+    local ms = steps[step] or repeats and steps[#steps]
+    if not ms or job.delay ~= '' then return ms and tonumber(job.delay) end
+    local span = floor(ms * settings.jitter / 100)
+    if span == 0 then return ms end
+    math.randomseed(time[2] + job.index)
+    return math.max(ms - span + floor(math.random() * (2 * span + 1)), 1)
   end
-  local step = math.max(record[1] - (own.spent or 0), 0) + 1
-  local ms = steps[step] or repeats and steps[#steps]
-  if not ms or job.delay ~= '' then return ms and tonumber(job.delay) end
-  local span = floor(ms * settings.jitter / 100)
-  if span == 0 then return ms end
-  math.randomseed(time[2] + job.slot)
-  return math.max(ms - span + floor(math.random() * (2 * span + 1)), 1)
+
+  -- The record to be written, and after how many ms it runs again (nil: it is
+  -- dead).
+  local function rewrite(job, record)
+    local verdict, delay = job.verdict, nil
+    local change = { outcome = OUTCOMES[verdict], error = job.why }
+    if verdict == 'snooze' then
+      change.snoozes, delay = 1, tonumber(job.delay)
+    elseif verdict == 'malformed' then
+      change.reason = verdict
+    elseif verdict == 'fail' then
+      change.reason = 'failed'
+    else
+      delay = delay_of(job, record)
+      if not delay then change.reason = 'exhausted' end
+    end
+    return write_anew(record, sub(job.node, 1, 12), job.ended, change, now,
+                      worker), delay
+  end
+  return record_of, rewrite, settings.max_dead
 end
 
 -- The lists of a settle call.
-local keys = { unpack(KEYS, 2, 5) } -- run lease ids meta
-keys[5], keys[6], keys[7], keys[8] = wait, dead, rec, KEYS[6]
-keys[9], keys[10] = KEYS[7], KEYS[8]
+local keys = settle_keys()
 local places, moves, ends = {}, {}, {}
 local ending, backs = { by_name = {} }, { by_name = {} } -- parts of nodes
 local is_full, weight = nil, 0
@@ -167,33 +166,23 @@ local function must_wait()
   return is_full or weight > MOST_BYTES
 end
 
+local record_of, rewrite, max_dead
+
 -- The job runs again, or is dead.
 local function note_fate(job, record, source)
-  settings = settings or read_settings(options)
-  local verdict, form, delay = job.verdict, 1, nil
-  local change = { outcome = OUTCOMES[verdict], error = job.why }
-  local seq = sub(job.node, 1, 12)
-  local id = job.id or '~' .. seq .. string.format('%02x', job.slot)
-  if verdict == 'snooze' then
-    change.snoozes, form, delay = 1, 0, tonumber(job.delay)
-  elseif verdict == 'fail' then
-    change.reason = 'failed'
-  elseif verdict == 'malformed' then
-    change.reason = verdict
-  else
-    delay = step_of(job, record)
-    if not delay then change.reason = 'exhausted' end
-  end
-  local bytes = write_anew(record, seq, job.ended, change, now, worker)
+  local bytes, delay = rewrite(job, record)
+  local id = job.id or
+             '~' .. sub(job.node, 1, 12) .. string.format('%02x', job.slot)
+  local list = delay and moves or ends
+  local at = #list
   weight = weight + #bytes
-  if change.reason then
-    ends[#ends + 1] = source
-    ends[#ends + 1], ends[#ends + 2] = id, bytes
+  if delay then
+    list[at + 1], list[at + 2], list[at + 3] = bytes, 1, id
+    list[at + 4] = 'r' .. digits(delay)
+    list[at + 5] = job.verdict == 'snooze' and 0 or 1
+    list[at + 6], list[at + 7] = { source }, ''
   else
-    local at = #moves
-    moves[at + 1], moves[at + 2], moves[at + 3] = bytes, 1, id
-    moves[at + 4], moves[at + 5] = 'r' .. digits(delay), form
-    moves[at + 6], moves[at + 7] = { source }, ''
+    list[at + 1], list[at + 2], list[at + 3] = source, id, bytes
   end
 end
 
@@ -210,6 +199,7 @@ local function take(job)
   local record
   if job.verdict ~= 'done' then
     if must_wait() then return LATER end
+    if not rewrite then record_of, rewrite, max_dead = fates() end
     record = record_of(job)
     if not record then return LOST end
   end
@@ -220,7 +210,6 @@ end
 
 local result, closed, tokens = {}, {}, {}
 for i, job in ipairs(jobs) do
-  job.index = i
   result[i] = take(job)
   if not tokens[job.token] then
     tokens[job.token] = true
@@ -246,10 +235,14 @@ for _, part in ipairs(backs) do
   back[at + 4] = slots_of(part)
 end
 keys[#keys + 1] = absent
-local reply = settle(keys, {
-  string.match(wait, '{(.*)}'), nodes, back, closed, moves, ends,
-  settings and settings.max_dead or 1, '0'
-})
+local function settle(KEYS, ARGV)
+  --#include held
+  --#include due
+  --#include outbox
+  --#include delay/settle
+end
+local reply = settle(keys, { string.match(wait, '{(.*)}'), nodes, back, closed,
+                             moves, ends, max_dead or 1, '0' })
 for i = 2, #reply - 1, 2 do
   local part = ending[reply[i] + 1]
   local index = part and reply[i] >= 0 and part.results[reply[i + 1]]

@@ -24,28 +24,23 @@
 --#include suspect
 --#include mixed
 --#include held
---#include due
 --#include wake
 --#include full
 --#include types
 --#include duration
 --#include settings
---#include record
 --#include topic_keys
 local MOST_BYTES = 4 * 1024 * 1024
 local room, worker, in_hand, own = unpack(ARGV)
 
-local wrong = wrong_keys()
-if not wrong and (not string.find(room or '', '^%d+$') or #room > 4 or
+local wrong = wrong_call(worker)
+if not wrong and (#room > 4 or not string.find(room, '^%d+$') or
                   tonumber(room) < 1 or tonumber(room) > 1024) then
   wrong = 'the room is not 1 to 1024'
-elseif not wrong and not is_worker(worker) then
-  wrong = 'the worker is not 1 to 50 of A-Z a-z 0-9 . _ : @ -, or empty'
 elseif not wrong and not string.find(in_hand or '', '^[012]$') then
   wrong = 'the third argument is not 0, 1 or 2'
 elseif not wrong and (#ARGV ~= 4 or #own > 40 or
-                      not string.find(own, '^%x*$') and
-                      not string.find(own, '^%x+ %d+$')) then
+                      not string.find(own, '^%x* ?%d*$')) then
   wrong = 'the server is not hexadecimal digits, or more arguments came'
 end
 if wrong then return redis.error_reply('ERR ' .. wrong) end
@@ -66,14 +61,6 @@ end
 local function claim(KEYS, ARGV)
   --#include delay/claim
 end
-local function settle(KEYS, ARGV)
-  --#include outbox
-  --#include delay/settle
-end
-local function start(KEYS, ARGV)
-  --#include delay/start
-end
-
 local NO_OFFER = nil
 local claimed = claim(KEYS, {
   room, digits(settings.lease_ms), room, worker, in_hand == '0' and '1' or '3',
@@ -89,6 +76,9 @@ if next_us == 0 and count == 0 and in_hand == '2' then
   reply[3] = 100000 -- only suspects are due
 end
 
+if count == 0 then return reply end
+
+--#include record
 -- What a claim says of a node: state, whether its pack is mixed, and when a
 -- slot is due.
 local function read_claimed(told, lo)
@@ -103,32 +93,15 @@ local function read_claimed(told, lo)
   return byte(told), true, function(slot) return due_at(entry, slot - lo) end
 end
 
--- Packs that were read, by their names: bytes and header; nil: it is gone.
 local packs = {}
 local function pack_at(seq)
-  if packs[seq] == nil then
-    local bytes = string.find(seq, '^[%w_-]+$') and
-                  redis.pcall('GET', pack_key(seq))
-    packs[seq] = type(bytes) == 'string' and
-                 { bytes = bytes, head = read_header(bytes) }
-  end
+  packs[seq] = packs[seq] or string.find(seq, '^[%w_-]+$') and
+               open_pack(pack_key(seq), true) or { state = 'gone' }
   return packs[seq]
 end
 
-local function bytes_of(pack, slot)
-  local head = pack.head
-  if slot > head.last then return '' end
-  local at = head.header_len + 4 * slot
-  local first = head.header_len + 4 * (head.last + 2)
-  if #pack.bytes < at + 8 then return '' end
-  local from, to = struct.unpack('<I4I4', pack.bytes, at + 1)
-  return sub(pack.bytes, first + from + 1, first + to)
-end
-
 -- The lists of a settle call.
-local keys = { unpack(KEYS, 2, 5) } -- run lease ids meta
-keys[5], keys[6], keys[7], keys[8] = wait, dead, rec, KEYS[6]
-keys[9], keys[10] = KEYS[7], KEYS[8]
+local keys = settle_keys()
 local places, nodes, ends, back = {}, {}, {}, {}
 
 -- Some slots of a node end.
@@ -176,28 +149,28 @@ local function open_node(node, told)
     return
   end
   local pack, ending = pack_at(seq), {}
-  if not pack then -- a client cannot help it
+  if pack.state == 'gone' then -- a client cannot help it
     end_slots(node, is_mixed, 8, '')
     return
   end
-  local head = pack.head
-  if head == 'newer' then return end -- its lease runs out
+  if pack.state == 'newer' then return end -- its lease runs out
+  local record_at = not pack.state and records_of(pack, lo, hi)
   local base = #nodes / 5 * 256
   for slot = lo, hi do
-    local record = head and read_record(bytes_of(pack, slot)) or EMPTY
+    local record = record_at and read_record(record_at(slot)) or EMPTY
     if record ~= 'newer' then
       local id, is_made = nil, true
-      if head then id, is_made = id_of(head, seq, slot) end
+      if record_at then id, is_made = id_of(pack, seq, slot) end
       local due = due_of(slot)
       local why = fate(record, id, due, ended)
       if why then
-        local bytes = why ~= 'expired' and
-                      write_anew(record, seq, ended, { reason = why }, now) or
-                      ''
         id = id or '~' .. seq .. string.format('%02x', slot)
+        local at = #ends
         ending[#ending + 1] = char(slot)
-        ends[#ends + 1] = base + slot
-        ends[#ends + 1], ends[#ends + 2] = id, bytes
+        ends[at + 1], ends[at + 2], ends[at + 3] = base + slot, id, ''
+        if why ~= 'expired' then
+          ends[at + 3] = write_anew(record, seq, ended, { reason = why }, now)
+        end
       else
         tell(node, slot, due, ended, record, id, is_made, is_mixed)
         if ended > 0 then reply[8] = 1 end
@@ -205,18 +178,25 @@ local function open_node(node, told)
     end
   end
   if ending[1] then
-    end_slots(node, is_mixed, head and head.header_len or 8,
-              table.concat(ending))
+    end_slots(node, is_mixed, pack.header_len or 8, table.concat(ending))
   end
 end
 
 for i = 6, #claimed - 1, 2 do open_node(claimed[i], claimed[i + 1]) end
 if nodes[1] or back[1] then
+  local function settle(KEYS, ARGV)
+    --#include due
+    --#include outbox
+    --#include delay/settle
+  end
   keys[#keys + 1] = KEYS[13]
   settle(keys, { string.match(wait, '{(.*)}'), nodes, back, { token }, {}, ends,
                  settings.max_dead, '0' })
 end
 if reply[8] == 1 then
+  local function start(KEYS, ARGV)
+    --#include delay/start
+  end
   start({ run, started }, { claimed[6], digits(token), worker })
 end
 return reply

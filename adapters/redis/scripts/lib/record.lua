@@ -1,31 +1,72 @@
 -- SPDX-License-Identifier: MIT
--- Packs and records as they are written (docs/packs.md), for what clients are
--- told of a job and have told of it. Bodies stay bytes. It needs node.lua.
+-- Packs and records (docs/packs.md), for clients that read and write neither.
+-- Bodies stay bytes. It needs node.lua and number.lua.
 local FORMS = { retry = 'string', ttl_ms = 'number', url = 'string',
                 headers = 'table', reason = 'string', error = 'string',
                 spent = 'number', added_ms = 'number' }
 local NEW = '\152\1\0\0\0\0\0\192' -- nearly every record begins so
 
--- What the first bytes of a pack, all before its offsets, tell: { last,
--- header_len, ids }; nil: it is none; 'newer': a later weir wrote it.
-local function read_header(bytes)
+local MOST_READ = 17 * 2 ^ 20 -- bytes of records at once
+
+-- A pack, as far as it has been read: key, bytes it begins with, last slot,
+-- header_len, ids. Its `state` is 'gone', 'newer' (a later weir wrote it, or
+-- the key is of another type) or 'none' (its bytes are no pack) where it cannot
+-- be opened.
+local function open_pack(key, wants_ids)
+  local FIRST = 1024 -- all of most packs of one job
+  local bytes = redis.pcall('GETRANGE', key, '0', digits(FIRST - 1))
+  if type(bytes) ~= 'string' then return { state = 'newer' } end
+  if bytes == '' then return { state = 'gone' } end
   local w, version, last, _, flags, len0, len1, len2 = byte(bytes, 1, 8)
-  if not len2 or w ~= 87 then return nil end
-  if version ~= 49 then return 'newer' end
-  local pack = { last = last, header_len = len0 + len1 * 256 + len2 * 65536 }
-  if flags > 1 or pack.header_len < 8 then return nil end
-  if flags == 1 then
-    local is_sound, to, ids = pcall(cmsgpack.unpack_one, bytes, 8)
-    pack.ids = is_sound and (to == pack.header_len or to == -1) and ids
-    if type(pack.ids) ~= 'table' then return nil end
+  if not len2 or w ~= 87 then return { state = 'none' } end
+  if version ~= 49 then return { state = 'newer' } end
+  local pack = { key = key, bytes = bytes, last = last,
+                 header_len = len0 + len1 * 256 + len2 * 65536 }
+  if flags > 1 or pack.header_len < 8 then return { state = 'none' } end
+  if flags == 0 or not wants_ids then return pack end
+  if pack.header_len > #bytes then
+    bytes = call('GETRANGE', key, '0', digits(pack.header_len - 1))
   end
+  local is_sound, to, ids = pcall(cmsgpack.unpack_one, bytes, 8)
+  if not is_sound or to ~= pack.header_len and to ~= -1 or
+     type(ids) ~= 'table' then
+    return { state = 'none' }
+  end
+  pack.ids = ids
   return pack
+end
+
+local function bytes_at(pack, from, to)
+  if to < #pack.bytes then return sub(pack.bytes, from + 1, to + 1) end
+  return call('GETRANGE', pack.key, digits(from), digits(to))
+end
+
+-- A function that gives the bytes of the record of a slot out of lo..hi; none
+-- where the pack does not have it.
+local function records_of(pack, lo, hi)
+  if hi > pack.last then return function() return '' end end
+  local base = pack.header_len
+  local offsets = bytes_at(pack, base + 4 * lo, base + 4 * hi + 7)
+  if #offsets < 4 * (hi - lo + 2) then return function() return '' end end
+  local first = struct.unpack('<I4', offsets)
+  local last = struct.unpack('<I4', offsets, 4 * (hi - lo + 1) + 1)
+  local block = ''
+  if last > first and last - first < MOST_READ then
+    base = base + 4 * (pack.last + 2)
+    block = bytes_at(pack, base + first, base + last - 1)
+  end
+  return function(slot)
+    local from, to = struct.unpack('<I4I4', offsets, 4 * (slot - lo) + 1)
+    return sub(block, from - first + 1, to - first)
+  end
 end
 
 -- The id of a slot, and whether weir made it of its place; nil: what the pack
 -- has there is none.
 local function id_of(pack, seq, slot)
-  if not pack.ids then return '~' .. seq .. string.format('%02x', slot), true end
+  if not pack.ids then
+    return '~' .. seq .. string.format('%02x', slot), true
+  end
   local id = pack.ids[slot + 1]
   if type(id) == 'string' and #id <= 128 and
      string.find(id, '^["-z|~][!-z|~]*$') then
