@@ -116,8 +116,8 @@ foreach(unit weir.service weir@.service)
         DESTINATION lib/systemd/system)
 endforeach()
 # docs/wire.md: for clients in other languages.
-foreach(script delay/push delay/add delay/slot delay/stats delay/claim
-        delay/start delay/renew delay/settle store/beat)
+foreach(script delay/push delay/pull delay/finish delay/add delay/slot
+        delay/stats delay/claim delay/start delay/renew delay/settle store/beat)
     install(FILES ${CMAKE_BINARY_DIR}/scripts/${script}.lua
         DESTINATION ${CMAKE_INSTALL_DATADIR}/weir/scripts)
 endforeach()

@@ -9,20 +9,26 @@ from setuptools.command.build_py import build_py
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SCRIPTS = os.path.join(HERE, "..", "..", "adapters", "redis", "scripts")
-USED = ["delay/add", "delay/claim", "delay/push", "delay/renew",
-        "delay/settle", "delay/slot", "delay/start", "delay/stats",
-        "store/beat"]
+USED = ["delay/add", "delay/finish", "delay/pull", "delay/push", "delay/renew",
+        "delay/slot", "delay/stats", "store/beat"]
 
 
 def read(name):
-    with open(os.path.join(SCRIPTS, name + ".lua"), encoding="utf-8") as file:
+    path = name if "/" in name else "lib/" + name
+    with open(os.path.join(SCRIPTS, path + ".lua"), encoding="utf-8") as file:
         return file.read()
 
 
+def included(found):
+    text = read(found[1])
+    return re.sub(r"(?m)^--#include .*\n", "", text) if "/" in found[1] \
+        else text
+
+
 def script_text(name):
-    text, include = read(name), re.compile(r"--#include ([a-z_]+)\n")
+    text, include = read(name), re.compile(r"--#include ([a-z_/]+)\n")
     while include.search(text):
-        text = include.sub(lambda found: read("lib/" + found[1]), text)
+        text = include.sub(included, text)
     text = re.sub(r"\n *--[^\n]*", "", "\n" + text)
     return re.sub(r"\n[ \n]+", "\n", text)[1:]
 

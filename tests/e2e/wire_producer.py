@@ -53,7 +53,8 @@ class Weir:
         self.prefix = prefix
         self.redis = redis.Redis(unix_socket_path=socket)
         self.scripts = {}
-        for name in ("add", "slot", "stats"):
+        for name in ("add", "slot", "stats", "push", "pull", "finish",
+                     "claim", "settle", "renew"):
             with open(os.path.join(scripts, name + ".lua"), "rb") as file:
                 self.scripts[name] = file.read()
         self.sha1 = {}

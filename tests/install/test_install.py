@@ -77,6 +77,8 @@ def everything_is_where_it_belongs(place):
                  "lib/systemd/system/weir.service",
                  "lib/systemd/system/weir@.service",
                  "share/weir/scripts/push.lua",
+                 "share/weir/scripts/pull.lua",
+                 "share/weir/scripts/finish.lua",
                  "share/weir/scripts/settle.lua",
                  "share/weir/scripts/beat.lua",
                  "share/doc/weir/wire-vectors.jsonl", "share/doc/weir/wire.md",

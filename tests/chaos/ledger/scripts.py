@@ -10,6 +10,15 @@ SCRIPTS = os.path.join(os.path.dirname(__file__),
                        "../../../adapters/redis/scripts")
 
 
+def included(found):
+    """What a line stands for: see cmake/embed_lua.cmake."""
+    name = found.group(1)
+    path = name if "/" in name else "lib/" + name
+    with open(os.path.join(SCRIPTS, path + ".lua"), encoding="ascii") as file:
+        text = file.read()
+    return re.sub(r"(?m)^--#include .*\n", "", text) if "/" in name else text
+
+
 def script_texts():
     """By SHA1 (of what weir loads): name, text."""
     texts = {}
@@ -20,9 +29,7 @@ def script_texts():
         with open(path, encoding="ascii") as source:
             text = source.read()
         while "--#include " in text:
-            text = re.sub("--#include ([a-z_]+)\n", lambda found: open(
-                os.path.join(SCRIPTS, "lib", found.group(1) + ".lua"),
-                encoding="ascii").read(), text)
+            text = re.sub("--#include ([a-z_/]+)\n", included, text)
         text = "".join(line for line in map(str.lstrip,
                                             text.splitlines(keepends=True))
                        if line and not line.startswith("--"))
