@@ -12,7 +12,6 @@ import tempfile
 import time
 
 import redis
-import redis.asyncio
 
 import weir
 import weir.aio
@@ -59,7 +58,7 @@ def add(client):
 async def serve(path):
     countdown = Countdown()
     countdown.worker = weir.aio.Worker(
-        redis.asyncio.Redis(unix_socket_path=path),
+        redis.Redis(unix_socket_path=path),
         {"t": countdown.handle_async})
     with Stopwatch("asyncio", JOBS):
         await countdown.worker.run()

@@ -23,10 +23,10 @@ return redis.sha1hex(table.concat(all))"""
 class Job:
     def __init__(self, fields):
         self.handle, self.id = fields[0], fields[1].decode()
-        self.body, self.due = fields[2], fields[3]
-        (self.attempt, self.failures, self.timeouts, self.crashes,
-         self.snoozes) = fields[4:9]
-        self.options = msgpack.unpackb(fields[9]) if fields[9] else {}
+        self.body = fields[2]
+        (self.due, self.attempt, self.failures, self.timeouts, self.crashes,
+         self.snoozes, options) = msgpack.unpackb(fields[3])
+        self.options = options or {}
 
 
 class Wire(Weir):

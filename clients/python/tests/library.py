@@ -25,7 +25,6 @@ subprocess.run([sys.executable, "-B", "setup.py", "-q", "build_py",
 compileall.compile_dir(FOLDER, quiet=1)  # once, not in each worker
 sys.path.insert(0, FOLDER)
 from account import Run  # noqa: E402
-from weir import calls  # noqa: E402,F401
 
 
 def read_runs(name, path):

@@ -39,8 +39,8 @@ def the_wheel_has_the_package_and_its_scripts(place):
     with open(os.path.join(ROOT, "CMakeLists.txt"), encoding="utf-8") as file:
         version = re.search(r"project\(weir VERSION (\S+)", file.read())[1]
     expect("weir-%s-py3-none-any.whl" % version, install(place))
-    out = python(place, "-c", "import weir, weir.aio, weir.wire; "
-                 "print(sorted(weir.wire.SCRIPTS))", cwd=place.dir)
+    out = python(place, "-c", "import weir, weir.aio; "
+                 "print(sorted(weir.client.SCRIPTS))", cwd=place.dir)
     expect_in("'push'", out)
     expect_in("py.typed", os.listdir(place.path("site/weir")))
 

@@ -12,7 +12,6 @@ import sys
 import time
 
 import redis
-import redis.asyncio
 
 import weir
 import weir.aio
@@ -43,7 +42,7 @@ def begin(job):
         return until, "fail", weir.Fail("told to fail")
     if "raise" in told:
         return until, "retry", ValueError(told["raise"])
-    if told.get("snooze") and not job.record.snoozes:
+    if told.get("snooze") and not job.snoozes:
         return until, "snooze", weir.Snooze(told["snooze"])
     if RETRY_EVERY and number % RETRY_EVERY == 0:
         return until, "retry", weir.Retry("told to")
@@ -73,7 +72,7 @@ async def handle_async(job):
 
 
 async def serve():
-    await weir.aio.Worker(redis.asyncio.Redis(unix_socket_path=PATH),
+    await weir.aio.Worker(redis.Redis(unix_socket_path=PATH),
                           {"t": handle_async},
                           concurrency=int(CONCURRENCY)).run()
 

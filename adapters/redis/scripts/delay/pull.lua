@@ -15,8 +15,8 @@
 --         waits), revision of the options, 1 if the topic is paused, lease in
 --         ms, timeout in ms, 1 if the job is a suspect: it comes alone, and its
 --         start is noted, { job, ... } }
---       A job is { handle, id, body, due ms, attempt, failures, timeouts,
---         crashes, snoozes, options as msgpack or '' }
+--       A job is { handle, id, body, facts }: facts are msgpack, an array of
+--         due ms, attempt, failures, timeouts, crashes, snoozes, options
 --       { -1, kind } when the topic is of another kind: nothing was done.
 --#include node
 --#include number
@@ -132,8 +132,10 @@ local function tell(node, slot, due, ended, record, id, is_made, is_mixed)
     digits(token), node, slot, digits(due + (is_mixed and MIXED or 0)), ended,
     is_made and '' or id
   }, ' ')
-  jobs[#jobs + 1] = { handle, id, record.body, due, record[1], record[2],
-                      record[3], record[4] + ended, record[5], record.raw }
+  local facts = '\151' .. cmsgpack.pack(
+    due, record[1], record[2], record[3], record[4] + ended, record[5]) ..
+    (record.raw ~= '' and record.raw or '\192')
+  jobs[#jobs + 1] = { handle, id, record.body, facts }
   weight = weight + #record.body + #record.raw + 2 * #id + 200
 end
 

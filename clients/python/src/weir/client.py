@@ -1,0 +1,338 @@
+# SPDX-License-Identifier: MIT
+"""What docs/wire.md says of adding and looking, and a connection for it."""
+
+import collections
+import copy
+import functools
+import hashlib
+import itertools
+import logging
+import os
+import re
+import struct
+import threading
+import time
+from typing import Any, Dict, List, Optional, Sequence
+
+import msgpack
+import redis
+
+LOST_CONNECTION = (redis.ConnectionError, redis.TimeoutError, OSError)
+logger = logging.getLogger("weir")
+PATIENCE = 60.0  # seconds: the server knows repeated adds for so long
+PACK_JOBS, PACK_BYTES, CALLS_AT_ONCE = 256, 256 * 1024, 32
+ALPHABET = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+NEW = b"\x98\x01\0\0\0\0\0"  # a record's array, version and five counters
+STEP = r"(?:\d+(?:ms|[wdhms]))+"
+
+is_topic = re.compile("[A-Za-z0-9._:-]{1,40}").fullmatch
+is_id = re.compile(r'["-z|][!-z|~]{0,127}').fullmatch
+is_made_id = re.compile("~([-0-9A-Z_a-z]{12})([0-9a-f]{2})").fullmatch
+is_ladder = re.compile(r"\s*(none|%s(\s+%s)*\s*(\.\.\.)?)\s*" % (
+    STEP, STEP)).fullmatch
+packb = functools.partial(msgpack.packb, unicode_errors="surrogateescape")
+unpackb = functools.partial(msgpack.unpackb, strict_map_key=False,
+                            unicode_errors="surrogateescape")
+
+# is_new: False where a job with this id exists.
+Added = collections.namedtuple("Added", "id is_new")
+# ids of all jobs, given or made; places of those that were not added: a job
+# with the id exists, or max_pending is reached.
+AddedMany = collections.namedtuple("AddedMany", "ids exists full")
+# due_ms since 1970 is -1 while the job runs, and when a dead one died; options
+# also have its reason and error.
+Found = collections.namedtuple(
+    "Found", "id state due_ms body attempt failures timeouts crashes snoozes "
+    "options")
+
+
+class Error(Exception):
+    """The server or the topic does not let it happen."""
+
+
+class WrongKind(Error):
+    """The topic is of another kind than delay."""
+
+
+class Full(Error):
+    """As many jobs wait as the topic's max_pending says."""
+
+
+def read_scripts() -> Dict[str, bytes]:
+    folder, texts = os.path.join(os.path.dirname(__file__), "scripts"), {}
+    for name in os.listdir(folder):
+        with open(os.path.join(folder, name), "rb") as file:
+            texts[name[:-len(".lua")]] = file.read()
+    return texts
+
+
+SCRIPTS = read_scripts()
+SHA1 = {name: hashlib.sha1(text).hexdigest() for name, text in SCRIPTS.items()}
+
+
+def call(script: str, keys: List[bytes], *args: Any) -> Any:
+    return ("EVALSHA", SHA1[script], len(keys), *keys, *args)
+
+
+def topic_keys(prefix: str, topic: str, names: str) -> List[bytes]:
+    if not is_topic(topic):
+        raise ValueError("the topic %r is not 1 to 40 of A-Z a-z 0-9 . _ : -"
+                         % topic)
+    return [("%s:{%s}:%s" % (prefix, topic, name)).encode()
+            for name in names.split()]
+
+
+def check_kind(topic: str, answer: List[Any]) -> None:
+    if len(answer) == 2 and answer[0] == -1 and isinstance(answer[1], bytes):
+        raise WrongKind("%s is of kind %s" % (topic, answer[1].decode()))
+
+
+def job_options(retry: Optional[str] = None, ttl: Optional[float] = None,
+                url: Optional[str] = None,
+                headers: Optional[Dict[str, str]] = None) -> Dict[str, Any]:
+    """OPTIONS of a new record; ttl in seconds."""
+    if retry is not None and not is_ladder(retry):
+        raise ValueError("%r is no retry ladder: write 15s 3m 10m" % retry)
+    if url is not None and len(url.encode()) > 2048:
+        raise ValueError("the url has more than 2048 bytes")
+    options = {"retry": retry, "ttl_ms": ttl and round(ttl * 1000), "url": url,
+               "headers": dict(headers) if headers else None}
+    return {name: one for name, one in options.items() if one is not None}
+
+
+def pack_of(records: List[bytes], ids: Optional[List[str]]) -> Any:
+    """The bytes of a pack, and its header length."""
+    block = msgpack.packb(ids) if ids else b""
+    header_len = 8 + len(block)
+    ends = itertools.accumulate(map(len, records), initial=0)
+    return b"".join((
+        b"W1", bytes((len(records) - 1, 0, 1 if ids else 0)),
+        header_len.to_bytes(3, "little"), block,
+        struct.pack("<%dI" % (len(records) + 1), *ends), *records)), header_len
+
+
+def spans_of(records: List[bytes], ids: Optional[List[str]]) -> Any:
+    """First and end of the jobs of each pack."""
+    first, total = 0, 32
+    for at, record in enumerate(records + [b""]):
+        size = len(record) + 6 + (len(ids[at]) if ids and record else 0)
+        total += size
+        if at > first and (not record or at - first == PACK_JOBS or
+                           total > PACK_BYTES):
+            yield first, at
+            first, total = at, 32 + size
+
+
+def record_in(data: bytes, slot: int) -> bytes:
+    """The record in a slot of a pack."""
+    if data[:2] != b"W1":
+        raise Error("a pack of a later weir")
+    header_len = int.from_bytes(data[5:8], "little")
+    first, end = struct.unpack_from("<II", data, header_len + 4 * slot)
+    records = header_len + 4 * (data[2] + 2)
+    return data[records + first:records + end]
+
+
+class Link:
+    """Connections with a client's settings, which nobody shares."""
+
+    def __init__(self, client: Any):
+        if not isinstance(client, redis.Redis):
+            raise TypeError("%s is no redis.Redis" % type(client).__name__)
+        pool = copy.copy(client.connection_pool)
+        pool.connection_kwargs = {**pool.connection_kwargs,
+                                  "decode_responses": False}
+        if not pool.connection_kwargs.get("socket_timeout"):
+            pool.connection_kwargs["socket_timeout"] = 10.0
+        pool.reset()
+        self.redis = redis.Redis(connection_pool=pool)
+        self.close = functools.partial(pool.disconnect, False)
+
+    def send(self, commands: Sequence[Any]) -> List[Any]:
+        pipe = self.redis.pipeline(transaction=False)
+        for command in commands:
+            pipe.execute_command(*command)
+        answers = pipe.execute(raise_on_error=False)
+        for one in answers:
+            if isinstance(one, redis.ReadOnlyError):  # a primary no more
+                self.close()
+                raise redis.ConnectionError(str(one))
+        return answers
+
+    def ask(self, *commands: Any, until: Any = None) -> List[Any]:
+        """The answers, errors among them, of commands that may be repeated,
+        which they are while the connection breaks, for a minute or until a
+        time."""
+        end, pause = time.monotonic() + PATIENCE, 0.05
+        while True:
+            try:
+                answers = self.send(commands)
+                if not any(isinstance(one, redis.exceptions.NoScriptError)
+                           for one in answers):
+                    return answers
+                self.send([("SCRIPT LOAD", text) for text in SCRIPTS.values()])
+            except redis.AuthenticationError:  # to redis-py a lost connection
+                raise
+            except LOST_CONNECTION as error:
+                logger.log(logging.WARNING if pause == 0.05 else logging.DEBUG,
+                           "%s", error)
+                if time.monotonic() + pause > (until() if until else end):
+                    raise
+                time.sleep(pause)
+                pause = min(2 * pause, 2.0)
+
+    def get(self, *commands: Any) -> List[Any]:
+        """The answers; an error is raised."""
+        answers = self.ask(*commands)
+        for answer in answers:
+            if isinstance(answer, Exception):
+                raise answer
+        return answers
+
+
+class Client:
+    """Adds jobs, looks at them, deletes them. Threads may share one. `client`
+    is a redis.Redis, whose settings it takes for a connection of its own."""
+
+    def __init__(self, client: Any, prefix: str = "weir"):
+        self._link, self._prefix = Link(client), prefix
+        self._lock = threading.Lock()
+        self._most: Dict[str, int] = {}  # bytes of a body, by topic
+        self._producer, self._number, self._first_name = -1, 0, ""
+        self._clock = 0.0  # the server's, less ours, in seconds
+
+        self.close = self._link.close
+
+    def add(self, topic: str, body: Any, *, id: str = "", **options: Any
+            ) -> Added:
+        """Add a job. Its options are those of add_many; an id is made where
+        none is given."""
+        many = self.add_many(topic, [body], [id] if id else None, **options)
+        if many.full:
+            raise Full("%s is full" % topic)
+        return Added(many.ids[0], not many.exists)
+
+    def add_many(self, topic: str, bodies: Sequence[Any],
+                 ids: Optional[List[str]] = None, *, delay: float = 0,
+                 at: Optional[float] = None, **options: Any) -> AddedMany:
+        """Add jobs that are due after `delay` seconds, or at a time in seconds
+        since 1970. Options: retry (a ladder), ttl (seconds), url, headers (a
+        dict). After an error some of them may have been added."""
+        if ids is not None and len(ids) != len(bodies):
+            raise ValueError("%d ids for %d jobs" % (len(ids), len(bodies)))
+        for one in ids or []:
+            if not is_id(one):
+                raise ValueError("the id %r is not 1 to 128 bytes from 0x21 to "
+                                 "0x7e without { and }, or begins with ~ or !"
+                                 % one)
+        when = "a%d" % round(at * 1000) if at is not None else \
+            "r%d" % round(delay * 1000)
+        head = NEW + packb(job_options(**options) or None)
+        result = AddedMany(list(ids or [""] * len(bodies)), [], [])
+        with self._lock:
+            records = [head + one for one in self._packed(topic, bodies)]
+            spans = list(spans_of(records, ids))
+            while spans:
+                spans[:CALLS_AT_ONCE] = self._add_packs(
+                    topic, spans[:CALLS_AT_ONCE], records, ids, when, result)
+        return result
+
+    def _packed(self, topic: str, bodies: Sequence[Any]) -> List[bytes]:
+        """The bodies' bytes; the first add enters the topic."""
+        if topic not in self._most:
+            options = topic_keys(self._prefix, topic, "options")
+            _, size = self._link.get(("SADD", self._prefix + ":topics", topic),
+                                     ("HGET", *options, "max_body"))
+            digits, unit = re.findall(r"\d+|[KMG]|$", (size or b"1M").decode()
+                                      )[:2]
+            self._most[topic] = int(digits) << 10 * " KMG".index(unit or " ")
+        pack = msgpack.Packer(unicode_errors="surrogateescape").pack
+        packed = [pack(body) for body in bodies]
+        longest = max(map(len, packed), default=0)
+        if longest > self._most[topic]:
+            raise ValueError("the body has %d bytes, not %d at most"
+                             % (longest, self._most[topic]))
+        return packed
+
+    def _next_name(self) -> str:
+        if self._producer < 0:
+            count, now = self._link.get(("INCR", self._prefix + ":producers"),
+                                        ("TIME",))
+            self._clock = int(now[0]) + int(now[1]) / 1e6 - time.time()
+            self._producer = count % (1 << 23)
+        ms = int((time.time() + self._clock) * 1000) - 1577836800000
+        self._number = max(ms << 7, self._number + 1)
+        bits = self._number << 24 | self._producer
+        name = bytes(ALPHABET[bits >> shift & 63]
+                     for shift in range(66, -1, -6)).decode()
+        self._first_name = self._first_name or name
+        return name
+
+    def _add_packs(self, topic: str, spans: List[Any], records: List[bytes],
+                   ids: Optional[List[str]], when: str, result: AddedMany
+                   ) -> List[Any]:
+        """Which are to be added again, under new names."""
+        commands: List[Any] = []
+        names, again = [self._next_name() for _ in spans], []
+        first_number = self._number - len(spans) + 1
+        for slot, (first, end) in enumerate(spans):
+            pack, header_len = pack_of(records[first:end],
+                                       ids and ids[first:end])
+            keys = topic_keys(self._prefix, topic,
+                              "wait ids meta idle seen p:" + names[slot])
+            commands += [("SET", keys[-1], pack, "NX", "PX", 60000), call(
+                "add", keys, topic, "delay", self._first_name + str(slot),
+                first_number + slot, end - first, header_len, when)]
+        for (first, end), name, answer in zip(
+                spans, names, self._link.get(*commands)[1::2]):
+            check_kind(topic, answer)
+            slots = answer[2:len(answer) - (len(answer) % 2 == 0):2]
+            if -3 in slots:
+                raise ValueError("the server refuses the pack")
+            if slots and slots[0] < 0:
+                again.append((first, end))
+                continue
+            for slot in slots:
+                (result.full if slot >= 256 else result.exists).append(
+                    first + slot % 256)
+            if ids is None:
+                result.ids[first:end] = ["~%s%02x" % (name, slot) for slot in
+                                         range(end - first)]
+        return again
+
+    def counts(self, topic: str) -> Dict[str, Any]:
+        """The numbers of weir stats, as docs/wire.md names them."""
+        keys = topic_keys(self._prefix, topic, "wait meta dead relay due lease")
+        with self._lock:
+            flat, = self._link.get(call("stats", keys, 1000))
+        return {name.decode(): value.decode() if isinstance(value, bytes)
+                else value for name, value in zip(flat[::2], flat[1::2])}
+
+    def look(self, topic: str, id: str, verb: str = "show"
+             ) -> Optional[Found]:
+        """None: there is no such job."""
+        made, answer = is_made_id(id), [b"moved"]
+        ids, rec = topic_keys(self._prefix, topic, "ids rec")
+        while answer[0] == b"moved":
+            with self._lock:
+                slot, (place,) = b"", self._link.get(("HGET", ids, id))
+                if place is None and made:
+                    place, slot = made[1].encode(), b"%d" % int(made[2], 16)
+                if place is None:
+                    return None
+                keys = topic_keys(self._prefix, topic, "wait run ids meta p:%s "
+                                  "dead rec idle due absent" % place.decode())
+                pack, dead, answer = self._link.get(
+                    ("GET", keys[4]), ("HGET", rec, id),
+                    call("slot", keys, verb, id, place, slot))
+        if answer[0] == b"none":
+            return None
+        _, *counters, options, body = unpackb(
+            dead if place == b"D" else record_in(pack, answer[3]))
+        counters[3] += answer[2]
+        return Found(id, answer[0].decode(), answer[1], body, *counters,
+                     options or {})
+
+    def delete(self, topic: str, id: str) -> Optional[Found]:
+        """The job that was deleted; None: there was none."""
+        return self.look(topic, id, "delete")
