@@ -51,6 +51,26 @@ def ten_lines_add_a_job_that_runs(place):
 
 
 @test
+def twenty_lines_run_jobs(place):
+    open_wire(place)
+    place.ok("topic", "set", "orders", "retry=50ms")
+    lines = re.findall(r"```python\n(.*?)```", page(), re.S)[1]
+    lines = lines.replace("redis.Redis()", "redis.Redis(unix_socket_path=%r)"
+                          % os.path.join(place.data, "redis.sock"))
+    lines = lines.replace("/usr/share/weir/scripts",
+                          os.path.join(BUILD, "scripts", "delay"))
+    place.add("orders", "a", "--body", "1")
+    worker = subprocess.Popen([sys.executable, "-u", "-c", lines], text=True,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    place.started.append(worker)
+    eventually(lambda: place.stats("orders")["done_total"] == 1, "it ran")
+    place.add("orders", "b", "--delay", "100ms")
+    eventually(lambda: place.stats("orders")["done_total"] == 2, "so did b")
+    worker.kill()
+    expect("b'a' 1\nb'b' None\n", worker.communicate()[0])
+
+
+@test
 def calls_and_answers_are_those_of_the_vectors(place):
     server = open_wire(place).redis
     server.flushall()
