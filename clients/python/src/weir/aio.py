@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The client and the worker for asyncio: what they say to the server they say on
-a thread; handlers are tasks of the loop."""
+"""The client and the worker for asyncio."""
 
 import asyncio
 import functools
@@ -10,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Set
 
 from . import client as blocking
-from . import worker
+from .worker import Engine, Job
 
 TURN = 0.005  # seconds after which handlers that await nothing let others on
 
@@ -24,7 +23,7 @@ def awaited(name: str) -> Callable[..., Any]:
 
 
 class Client:
-    """The methods of weir.Client, to be awaited."""
+    """The methods of weir.Client, to be awaited; a thread does them."""
 
     def __init__(self, client: Any, prefix: str = "weir"):
         self._client = blocking.Client(client, prefix)
@@ -34,7 +33,7 @@ class Client:
         awaited, "add add_many counts look delete close".split())
 
 
-class Worker(worker.Worker):
+class Worker(Engine):
     """weir.Worker; handlers are coroutine functions, `concurrency` of which run
     at a time. One that runs too long, or whose lease is lost, is cancelled."""
 
@@ -45,35 +44,29 @@ class Worker(worker.Worker):
 
     async def run(self, signals: bool = True) -> None:
         """Until stop(), or SIGTERM or SIGINT where it is to hear these."""
-        self._loop, pool = asyncio.get_running_loop(), ThreadPoolExecutor(1)
+        loop = asyncio.get_running_loop()
         numbers = (signal.SIGTERM, signal.SIGINT) if signals else ()
         for number in numbers:
-            self._loop.add_signal_handler(number, self.stop)
+            loop.add_signal_handler(number, self.stop)
         try:
-            await self._loop.run_in_executor(pool, self._serve)
+            await self._serve()
         finally:
-            self._is_over = True
-            self.stop()
-            pool.shutdown()
             for number in numbers:
-                self._loop.remove_signal_handler(number)
+                loop.remove_signal_handler(number)
             for task in self._runners:
                 task.cancel()
             await asyncio.gather(*self._runners, return_exceptions=True)
 
     def _start_runners(self) -> None:
-        if self._waiting and len(self._runners) < self._concurrency:
-            self._loop.call_soon_threadsafe(self._spawn)
-
-    def _spawn(self) -> None:
         for _ in range(min(len(self._waiting),
                            self._concurrency - len(self._runners))):
             task = asyncio.ensure_future(self._run_tasks())
             self._runners.add(task)
             task.add_done_callback(self._runners.discard)
 
-    def _cancel(self, job: worker.Job) -> None:
-        self._loop.call_soon_threadsafe(job._runner.cancel)
+    def _lose(self, job: Job) -> None:
+        super()._lose(job)
+        job._task.cancel()
 
     async def _run_tasks(self) -> None:
         turn = time.monotonic()
@@ -81,13 +74,13 @@ class Worker(worker.Worker):
             job, error = self._next_job(), None
             if not job:
                 continue
-            job._runner = asyncio.current_task()
+            job._task = asyncio.current_task()
             try:
                 await job._claim.lane.handler(job)
             except asyncio.CancelledError:
                 if not job.is_lost:
                     raise
-                getattr(job._runner, "uncancel", int)()  # Python 3.11
+                getattr(job._task, "uncancel", int)()  # Python 3.11
             except Exception as raised:
                 error = raised
             self._end(job, error)

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import itertools
 import logging
-import os
+import pathlib
 import re
 import struct
 import threading
@@ -20,16 +20,17 @@ import redis
 LOST_CONNECTION = (redis.ConnectionError, redis.TimeoutError, OSError)
 logger = logging.getLogger("weir")
 PATIENCE = 60.0  # seconds: the server knows repeated adds for so long
-PACK_JOBS, PACK_BYTES, CALLS_AT_ONCE = 256, 256 * 1024, 32
+PACK_JOBS, PACK_BYTES = 256, 256 * 1024
 ALPHABET = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 NEW = b"\x98\x01\0\0\0\0\0"  # a record's array, version and five counters
 STEP = r"(?:\d+(?:ms|[wdhms]))+"
+IS_ID = r'["-z|][!-z|~]{0,127}'
+IS_MADE_ID = "~([-0-9A-Z_a-z]{12})([0-9a-f]{2})"
+IS_LADDER = r"\s*(none|%s(\s+%s)*\s*(\.\.\.)?)\s*" % (STEP, STEP)
+SCRIPTS = {path.stem: path.read_bytes() for path in
+           (pathlib.Path(__file__).parent / "scripts").iterdir()}
+SHA1 = {name: hashlib.sha1(text).hexdigest() for name, text in SCRIPTS.items()}
 
-is_topic = re.compile("[A-Za-z0-9._:-]{1,40}").fullmatch
-is_id = re.compile(r'["-z|][!-z|~]{0,127}').fullmatch
-is_made_id = re.compile("~([-0-9A-Z_a-z]{12})([0-9a-f]{2})").fullmatch
-is_ladder = re.compile(r"\s*(none|%s(\s+%s)*\s*(\.\.\.)?)\s*" % (
-    STEP, STEP)).fullmatch
 packb = functools.partial(msgpack.packb, unicode_errors="surrogateescape")
 unpackb = functools.partial(msgpack.unpackb, strict_map_key=False,
                             unicode_errors="surrogateescape")
@@ -58,24 +59,12 @@ class Full(Error):
     """As many jobs wait as the topic's max_pending says."""
 
 
-def read_scripts() -> Dict[str, bytes]:
-    folder, texts = os.path.join(os.path.dirname(__file__), "scripts"), {}
-    for name in os.listdir(folder):
-        with open(os.path.join(folder, name), "rb") as file:
-            texts[name[:-len(".lua")]] = file.read()
-    return texts
-
-
-SCRIPTS = read_scripts()
-SHA1 = {name: hashlib.sha1(text).hexdigest() for name, text in SCRIPTS.items()}
-
-
 def call(script: str, keys: List[bytes], *args: Any) -> Any:
     return ("EVALSHA", SHA1[script], len(keys), *keys, *args)
 
 
 def topic_keys(prefix: str, topic: str, names: str) -> List[bytes]:
-    if not is_topic(topic):
+    if not re.fullmatch("[A-Za-z0-9._:-]{1,40}", topic):
         raise ValueError("the topic %r is not 1 to 40 of A-Z a-z 0-9 . _ : -"
                          % topic)
     return [("%s:{%s}:%s" % (prefix, topic, name)).encode()
@@ -88,16 +77,15 @@ def check_kind(topic: str, answer: List[Any]) -> None:
 
 
 def job_options(retry: Optional[str] = None, ttl: Optional[float] = None,
-                url: Optional[str] = None,
-                headers: Optional[Dict[str, str]] = None) -> Dict[str, Any]:
+                url: str = "", headers: Any = ()) -> Optional[Dict[str, Any]]:
     """OPTIONS of a new record; ttl in seconds."""
-    if retry is not None and not is_ladder(retry):
+    if retry is not None and not re.fullmatch(IS_LADDER, retry):
         raise ValueError("%r is no retry ladder: write 15s 3m 10m" % retry)
-    if url is not None and len(url.encode()) > 2048:
+    if len(url.encode()) > 2048:
         raise ValueError("the url has more than 2048 bytes")
     options = {"retry": retry, "ttl_ms": ttl and round(ttl * 1000), "url": url,
-               "headers": dict(headers) if headers else None}
-    return {name: one for name, one in options.items() if one is not None}
+               "headers": dict(headers)}
+    return {name: one for name, one in options.items() if one} or None
 
 
 def pack_of(records: List[bytes], ids: Optional[List[str]]) -> Any:
@@ -153,24 +141,28 @@ class Link:
         for command in commands:
             pipe.execute_command(*command)
         answers = pipe.execute(raise_on_error=False)
-        for one in answers:
-            if isinstance(one, redis.ReadOnlyError):  # a primary no more
-                self.close()
-                raise redis.ConnectionError(str(one))
+        kinds = {type(one) for one in answers}
+        if redis.ReadOnlyError in kinds:  # a primary that is none any more
+            self.close()
+            raise redis.ConnectionError("the server takes no writes")
+        if redis.exceptions.NoScriptError in kinds:
+            for text in SCRIPTS.values():
+                self.redis.script_load(text)
+            return self.send(commands)
         return answers
 
-    def ask(self, *commands: Any, until: Any = None) -> List[Any]:
-        """The answers, errors among them, of commands that may be repeated,
-        which they are while the connection breaks, for a minute or until a
-        time."""
+    def ask(self, *commands: Any, until: Any = None, raises: bool = True
+            ) -> List[Any]:
+        """The answers of commands that may be repeated, which they are while
+        the connection breaks, for a minute or until a time."""
         end, pause = time.monotonic() + PATIENCE, 0.05
         while True:
             try:
                 answers = self.send(commands)
-                if not any(isinstance(one, redis.exceptions.NoScriptError)
-                           for one in answers):
-                    return answers
-                self.send([("SCRIPT LOAD", text) for text in SCRIPTS.values()])
+                for answer in answers if raises else ():
+                    if isinstance(answer, Exception):
+                        raise answer
+                return answers
             except redis.AuthenticationError:  # to redis-py a lost connection
                 raise
             except LOST_CONNECTION as error:
@@ -181,14 +173,6 @@ class Link:
                 time.sleep(pause)
                 pause = min(2 * pause, 2.0)
 
-    def get(self, *commands: Any) -> List[Any]:
-        """The answers; an error is raised."""
-        answers = self.ask(*commands)
-        for answer in answers:
-            if isinstance(answer, Exception):
-                raise answer
-        return answers
-
 
 class Client:
     """Adds jobs, looks at them, deletes them. Threads may share one. `client`
@@ -196,17 +180,15 @@ class Client:
 
     def __init__(self, client: Any, prefix: str = "weir"):
         self._link, self._prefix = Link(client), prefix
-        self._lock = threading.Lock()
+        self._lock, self.close = threading.Lock(), self._link.close
         self._most: Dict[str, int] = {}  # bytes of a body, by topic
         self._producer, self._number, self._first_name = -1, 0, ""
         self._clock = 0.0  # the server's, less ours, in seconds
 
-        self.close = self._link.close
-
     def add(self, topic: str, body: Any, *, id: str = "", **options: Any
             ) -> Added:
-        """Add a job. Its options are those of add_many; an id is made where
-        none is given."""
+        """Add a job, with the options of add_many. An id is made where none is
+        given."""
         many = self.add_many(topic, [body], [id] if id else None, **options)
         if many.full:
             raise Full("%s is full" % topic)
@@ -221,28 +203,27 @@ class Client:
         if ids is not None and len(ids) != len(bodies):
             raise ValueError("%d ids for %d jobs" % (len(ids), len(bodies)))
         for one in ids or []:
-            if not is_id(one):
+            if not re.fullmatch(IS_ID, one):
                 raise ValueError("the id %r is not 1 to 128 bytes from 0x21 to "
                                  "0x7e without { and }, or begins with ~ or !"
                                  % one)
-        when = "a%d" % round(at * 1000) if at is not None else \
-            "r%d" % round(delay * 1000)
-        head = NEW + packb(job_options(**options) or None)
-        result = AddedMany(list(ids or [""] * len(bodies)), [], [])
+        when = "r%d" % round(delay * 1000) if at is None else \
+            "a%d" % round(at * 1000)
+        head = NEW + packb(job_options(**options))
+        result = AddedMany(list(ids or []), [], [])
         with self._lock:
             records = [head + one for one in self._packed(topic, bodies)]
-            spans = list(spans_of(records, ids))
-            while spans:
-                spans[:CALLS_AT_ONCE] = self._add_packs(
-                    topic, spans[:CALLS_AT_ONCE], records, ids, when, result)
+            for first, end in spans_of(records, ids):
+                self._add_pack(topic, first, records[first:end],
+                               ids and ids[first:end], when, result)
         return result
 
     def _packed(self, topic: str, bodies: Sequence[Any]) -> List[bytes]:
         """The bodies' bytes; the first add enters the topic."""
         if topic not in self._most:
-            options = topic_keys(self._prefix, topic, "options")
-            _, size = self._link.get(("SADD", self._prefix + ":topics", topic),
-                                     ("HGET", *options, "max_body"))
+            options, = topic_keys(self._prefix, topic, "options")
+            _, size = self._link.ask(("SADD", self._prefix + ":topics", topic),
+                                     ("HGET", options, "max_body"))
             digits, unit = re.findall(r"\d+|[KMG]|$", (size or b"1M").decode()
                                       )[:2]
             self._most[topic] = int(digits) << 10 * " KMG".index(unit or " ")
@@ -256,7 +237,7 @@ class Client:
 
     def _next_name(self) -> str:
         if self._producer < 0:
-            count, now = self._link.get(("INCR", self._prefix + ":producers"),
+            count, now = self._link.ask(("INCR", self._prefix + ":producers"),
                                         ("TIME",))
             self._clock = int(now[0]) + int(now[1]) / 1e6 - time.time()
             self._producer = count % (1 << 23)
@@ -268,61 +249,53 @@ class Client:
         self._first_name = self._first_name or name
         return name
 
-    def _add_packs(self, topic: str, spans: List[Any], records: List[bytes],
-                   ids: Optional[List[str]], when: str, result: AddedMany
-                   ) -> List[Any]:
-        """Which are to be added again, under new names."""
-        commands: List[Any] = []
-        names, again = [self._next_name() for _ in spans], []
-        first_number = self._number - len(spans) + 1
-        for slot, (first, end) in enumerate(spans):
-            pack, header_len = pack_of(records[first:end],
-                                       ids and ids[first:end])
+    def _add_pack(self, topic: str, first: int, records: List[bytes],
+                  ids: Optional[List[str]], when: str, result: AddedMany
+                  ) -> None:
+        pack, header_len = pack_of(records, ids)
+        slots = [-1]
+        while slots and slots[0] in (-1, -2):  # the name is taken, say
+            name = self._next_name()
             keys = topic_keys(self._prefix, topic,
-                              "wait ids meta idle seen p:" + names[slot])
-            commands += [("SET", keys[-1], pack, "NX", "PX", 60000), call(
-                "add", keys, topic, "delay", self._first_name + str(slot),
-                first_number + slot, end - first, header_len, when)]
-        for (first, end), name, answer in zip(
-                spans, names, self._link.get(*commands)[1::2]):
+                              "wait ids meta idle seen p:" + name)
+            _, answer = self._link.ask(
+                ("SET", keys[-1], pack, "NX", "PX", 60000),
+                call("add", keys, topic, "delay", self._first_name,
+                     self._number, len(records), header_len, when))
             check_kind(topic, answer)
             slots = answer[2:len(answer) - (len(answer) % 2 == 0):2]
-            if -3 in slots:
-                raise ValueError("the server refuses the pack")
-            if slots and slots[0] < 0:
-                again.append((first, end))
-                continue
-            for slot in slots:
-                (result.full if slot >= 256 else result.exists).append(
-                    first + slot % 256)
-            if ids is None:
-                result.ids[first:end] = ["~%s%02x" % (name, slot) for slot in
-                                         range(end - first)]
-        return again
+        if -3 in slots:
+            raise ValueError("the server refuses the pack")
+        for slot in slots:
+            (result.full if slot >= 256 else result.exists).append(
+                first + slot % 256)
+        if ids is None:
+            result.ids.extend("~%s%02x" % (name, slot)
+                              for slot in range(len(records)))
 
     def counts(self, topic: str) -> Dict[str, Any]:
         """The numbers of weir stats, as docs/wire.md names them."""
         keys = topic_keys(self._prefix, topic, "wait meta dead relay due lease")
         with self._lock:
-            flat, = self._link.get(call("stats", keys, 1000))
+            flat, = self._link.ask(call("stats", keys, 1000))
         return {name.decode(): value.decode() if isinstance(value, bytes)
                 else value for name, value in zip(flat[::2], flat[1::2])}
 
     def look(self, topic: str, id: str, verb: str = "show"
              ) -> Optional[Found]:
         """None: there is no such job."""
-        made, answer = is_made_id(id), [b"moved"]
+        made, answer = re.fullmatch(IS_MADE_ID, id), [b"moved"]
         ids, rec = topic_keys(self._prefix, topic, "ids rec")
         while answer[0] == b"moved":
             with self._lock:
-                slot, (place,) = b"", self._link.get(("HGET", ids, id))
+                slot, (place,) = b"", self._link.ask(("HGET", ids, id))
                 if place is None and made:
                     place, slot = made[1].encode(), b"%d" % int(made[2], 16)
                 if place is None:
                     return None
                 keys = topic_keys(self._prefix, topic, "wait run ids meta p:%s "
                                   "dead rec idle due absent" % place.decode())
-                pack, dead, answer = self._link.get(
+                pack, dead, answer = self._link.ask(
                     ("GET", keys[4]), ("HGET", rec, id),
                     call("slot", keys, verb, id, place, slot))
         if answer[0] == b"none":

@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""The worker, as in "Running" of docs/wire.md: it pulls jobs, hands them to its
-threads, hears of their verdicts, says these to the server, renews leases."""
+"""The worker, as in "Running" of docs/wire.md: it pulls jobs, hands them to
+runners, says their verdicts to the server, and renews leases. Each of these is a
+task of a loop; commands are sent by threads, which block."""
 
+import asyncio
 import collections
+import functools
 import os
 import queue
 import re
@@ -11,6 +14,7 @@ import signal
 import socket
 import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Deque, Dict, List, Optional
 
 import msgpack
@@ -19,8 +23,8 @@ import redis
 from .client import (LOST_CONNECTION, Error, Link, call, check_kind, logger,
                      packb, topic_keys, unpackb)
 
-BEAT, RATE_SPAN, LINGER, DRAIN = 5.0, 0.1, 0.002, 10.0  # seconds
-MOST, LATER = 1024, 2
+BEAT, RATE_SPAN, LINGER, DRAIN, LATER = 5.0, 0.1, 0.002, 10.0, 1.0  # seconds
+MOST, NOT_YET = 1024, 2
 KEYS = "wait run lease ids meta idle held due dead rec options started absent"
 
 
@@ -39,9 +43,8 @@ class Snooze(Retry):
         super().__init__("", delay)
 
 
-class Fail(Exception):
+class Fail(Retry):
     """Raised by a handler: the job is dead."""
-    delay = None
 
 
 class Lane:
@@ -52,7 +55,7 @@ class Lane:
         self.keys = topic_keys(prefix, topic, KEYS)
         self.claims: Dict[int, Claim] = {}  # by token
         self.lease = self.timeout = 0.0  # of the topic, once it answered
-        self.pull_at = self.renew_at = 0.0
+        self.woken = asyncio.Event()
 
 
 class Claim:
@@ -69,7 +72,7 @@ class Job:
     else has it by now, stop."""
 
     def __init__(self, claim: Claim, fields: List[Any]):
-        self._claim, self._deadline, self._runner = claim, 0.0, None
+        self._claim, self._deadline, self._task = claim, 0.0, None
         self._handle, id, self.body, facts = fields
         (self.due_ms, attempt, self.failures, self.timeouts, self.crashes,
          self.snoozes, options) = unpackb(facts)
@@ -80,70 +83,53 @@ class Job:
         self.url: str = self.options.get("url", "")
 
 
-class Worker:
-    """Runs jobs: `handlers` are functions of a Job, by topic, which run on
-    `concurrency` threads. What returns is done; see Retry, Snooze and Fail. At
-    most `prefetch` jobs are held, those that run among them."""
+async def wait(event: asyncio.Event, seconds: float) -> None:
+    try:
+        await asyncio.wait_for(event.wait(), seconds or 1e-6)  # others' turn
+    except asyncio.TimeoutError:
+        pass
+    event.clear()
+
+
+class Engine:
+    """What workers have in common, whatever runs their handlers."""
 
     def __init__(self, client: Any, handlers: Dict[str, Callable[[Job], Any]],
                  *, concurrency: int = 8, prefetch: int = 1024,
                  prefix: str = "weir"):
         host = re.sub("[^A-Za-z0-9._:-]", "-", socket.gethostname())[:16]
         self._name = "%s-%d-%s" % (host, os.getpid(), secrets.token_hex(4))
-        self._link, self._prefix = Link(client), prefix
-        self._lanes = [Lane(prefix, *one) for one in handlers.items()]
+        self._link, self._prefix, self._handlers = Link(client), prefix, \
+            handlers
         self._concurrency, self._prefetch = concurrency, prefetch
-        self._hold, self._held, self._settled = 2 * concurrency, 0, 0
+        self._hold, self._held, self._stop_at = 2 * concurrency, 0, 0.0
         self._waiting: Deque[Job] = collections.deque()
         self._running: Dict[Job, None] = {}
         self._told: Deque[Any] = collections.deque()  # (job, verdict, ms, why)
         self._suspect: Optional[Job] = None
-        self._rated_at = self._beat_at = self._stop_at = self._tell_at = 0.0
-        self._is_over, self._since_ms = False, int(time.time() * 1000)
-        self._wake: Any = queue.SimpleQueue()   # a signal handler may put
-        self._ready: Any = queue.SimpleQueue()  # for each job that waits
+        self._loop: Any = None
 
     def stop(self) -> None:
         """Give back what has not begun, end what runs, then run() returns. Any
         thread may call it, and a signal handler."""
         self._stop_at = self._stop_at or time.monotonic()
-        self._wake.put(None)
+        self._hear()
 
-    def run(self) -> None:
-        """Until stop(), SIGTERM or SIGINT."""
-        for _ in range(self._concurrency):
-            threading.Thread(target=self._run_jobs, daemon=True).start()
-        before = {}
-        if threading.current_thread() is threading.main_thread():
-            for number in (signal.SIGTERM, signal.SIGINT):
-                before[number] = signal.signal(number,
-                                               lambda *_: self.stop())
+    def _hear(self) -> None:
+        """Have the verdicts looked at."""
         try:
-            self._serve()
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
-            for _ in range(self._concurrency):
-                self._ready.put(False)
+            if self._loop:
+                self._loop.call_soon_threadsafe(self._heard.set)
+        except RuntimeError:  # the loop ended
+            pass
 
-    # --- Runners: other threads -----------------------------------------------
+    # --- Jobs: on any thread ----------------------------------------------------
 
     def _start_runners(self) -> None:
-        for _ in range(len(self._waiting) - self._ready.qsize()):
-            self._ready.put(True)
+        raise NotImplementedError
 
-    def _cancel(self, job: Job) -> None:
-        pass
-
-    def _run_jobs(self) -> None:
-        while self._ready.get():
-            job, error = self._next_job(), None
-            if job:
-                try:
-                    job._claim.lane.handler(job)
-                except BaseException as raised:  # the thread goes on
-                    error = raised
-                self._end(job, error)
+    def _lose(self, job: Job) -> None:
+        job.is_lost = True
 
     def _next_job(self) -> Optional[Job]:
         """One that may run now."""
@@ -169,7 +155,7 @@ class Worker:
             return  # it took too long, that was told
         if error is None:
             self._tell(job, "done")
-        elif isinstance(error, (Retry, Fail)):
+        elif isinstance(error, Retry):
             self._tell(job, type(error).__name__.lower(), error, error.delay)
         else:
             self._tell(job, "retry", "%s: %s" % (type(error).__name__, error))
@@ -180,164 +166,171 @@ class Worker:
         self._told.append((job, verdict, ms,
                            str(why)[:512].encode(errors="replace")))
         if len(self._told) in (1, 256) or not self._waiting:
-            self._wake.put(None)
+            self._hear()
 
-    # --- The worker's own thread ------------------------------------------------
+    # --- The loop ---------------------------------------------------------------
 
-    def _ask(self, *commands: Any) -> List[Any]:
-        """Repeated while the server is away; once told to stop, not for
-        long."""
-        return self._link.ask(*commands, until=lambda: self._stop_at + DRAIN
-                              if self._stop_at else float("inf"))
-
-    def _serve(self) -> None:
+    async def _serve(self) -> None:
+        self._loop, self._heard = asyncio.get_running_loop(), asyncio.Event()
+        self._freed, self._pool = asyncio.Event(), ThreadPoolExecutor(4)
+        self._lanes = [Lane(self._prefix, *one)
+                       for one in self._handlers.items()]
         threading.Thread(target=self._listen, daemon=True).start()
         workers = "%s:{%s:topics}:workers" % (self._prefix, self._prefix)
+        tasks = [asyncio.ensure_future(one) for one in (
+            self._settle(), self._beat(workers), self._watch(),
+            *map(self._pull, self._lanes), *map(self._renew, self._lanes))]
         try:
-            self._ask(("SADD", self._prefix + ":topics",
-                       *(lane.topic for lane in self._lanes)))
-            while not (self._stop_at and (self._is_over or not self._held)):
-                self._turn(workers)
-            self._ask(("HDEL", workers, self._name), *(
+            await self._ask(("SADD", self._prefix + ":topics",
+                             *self._handlers))
+            done, _ = await asyncio.wait(
+                tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                task.result()
+            await self._ask(("HDEL", workers, self._name), *(
                 ("ZREM", lane.keys[5], self._name) for lane in self._lanes))
         finally:
-            self._stop_at = self._stop_at or time.monotonic()
+            self.stop()
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+            self._pool.shutdown(wait=False)
             self._link.close()
 
-    def _turn(self, workers: str) -> None:
-        now = time.monotonic()
-        for job in list(self._running):
-            if now >= job._deadline and self._running.pop(job, self) is None:
-                self._tell(job, "timeout", "timeout")
-                self._lose(job)
-        for lane in self._lanes:
-            if lane.claims and now >= lane.renew_at:
-                self._renew(lane)
-        if now >= self._beat_at:
-            self._beat_at = now + BEAT
-            self._ask(call("beat", [workers], self._name, packb({
-                "name": self._name, "host": socket.gethostname(),
-                "version": "python", "pid": os.getpid(), "connections": 2,
-                "topics_total": len(self._lanes), "held": self._held,
-                "running": len(self._running), "since_ms": self._since_ms,
-                "topics": sorted(lane.topic for lane in self._lanes)[:16],
+    async def _ask(self, *commands: Any) -> List[Any]:
+        """Repeated while the server is away; once told to stop, not for
+        long."""
+        return await self._loop.run_in_executor(self._pool, functools.partial(
+            self._link.ask, *commands, raises=False, until=lambda:
+            self._stop_at + DRAIN if self._stop_at else float("inf")))
+
+    async def _beat(self, workers: str) -> None:
+        about = {"name": self._name, "host": socket.gethostname(),
+                 "version": "python", "pid": os.getpid(), "connections": 2,
+                 "topics": sorted(self._handlers)[:16],
+                 "topics_total": len(self._handlers),
+                 "since_ms": int(time.time() * 1000)}
+        while True:
+            await self._ask(call("beat", [workers], self._name, packb({
+                **about, "held": self._held, "running": len(self._running),
                 "stopping": bool(self._stop_at)})))
-        while self._stop_at and self._waiting:
-            self._tell(self._waiting.popleft(), "back")
-        if now >= self._tell_at:
-            self._finish()
-        for lane in self._lanes:
-            if self._room() and time.monotonic() >= lane.pull_at:
-                self._pull(lane)
-        self._lanes = self._lanes[1:] + self._lanes[:1]  # in turn
-        self._start_runners()
-        self._pause()
+            await asyncio.sleep(BEAT)
 
-    def _pause(self) -> None:
-        """Until something is to be done, or somebody says so."""
-        times = [self._beat_at] + [job._deadline for job in list(self._running)]
-        times += [lane.renew_at for lane in self._lanes if lane.claims]
-        times += [lane.pull_at for lane in self._lanes if self._room()]
-        if self._told:  # a bit later, if more will be told
-            times.append(max(self._tell_at, time.monotonic() + LINGER if
-                             self._waiting and len(self._told) < 256 else 0.0))
-        try:
-            self._wake.get(timeout=max(0.0, min(times) - time.monotonic()))
-            while True:
-                self._wake.get_nowait()
-        except queue.Empty:
-            pass
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(min([1.0] + [
+                lane.timeout / 10 for lane in self._lanes if lane.timeout]))
+            for job in list(self._running):
+                if time.monotonic() >= job._deadline and \
+                        self._running.pop(job, self) is None:
+                    self._tell(job, "timeout", "timeout")
+                    self._lose(job)
 
-    def _room(self) -> int:
-        room = self._hold - self._held
-        return 0 if self._stop_at or room < max(1, self._hold // 4) else room
+    async def _renew(self, lane: Lane) -> None:
+        while True:
+            await asyncio.sleep(lane.lease / 3 or 0.05)
+            if not lane.claims:
+                continue
+            now = time.monotonic()
+            answer, = await self._ask(call("renew", [lane.keys[2]], int(
+                lane.lease * 1000), *lane.claims))
+            if isinstance(answer, Exception):
+                logger.warning("%s: %s", lane.topic, answer)
+                continue
+            for claim in lane.claims.values():
+                claim.deadline = max(claim.deadline, now + lane.lease)
+            for token in set(map(int, answer)) & set(lane.claims):
+                lane.claims.pop(token).deadline = 0.0
+            for job in list(self._running):
+                if not job._claim.deadline and not job.is_lost:
+                    self._lose(job)
 
-    def _lose(self, job: Job) -> None:
-        job.is_lost = True
-        self._cancel(job)
+    async def _pull(self, lane: Lane) -> None:
+        while True:
+            room = self._hold - self._held
+            if self._stop_at or room < max(1, self._hold // 4):
+                self._freed.clear()
+                await self._freed.wait()
+                continue
+            self._held += room  # nobody else's
+            sent = time.monotonic()
+            lane.woken.clear()
+            answer, = await self._ask(call(
+                "pull", lane.keys, min(room, MOST), self._name,
+                2 if self._suspect else min(self._held - room, 1), ""))
+            self._held -= room
+            self._freed.set()
+            self._heard.set()
+            if isinstance(answer, Exception):
+                if not lane.lease:
+                    raise Error("%s: %s" % (lane.topic, answer))
+                logger.warning("%s: %s", lane.topic, answer)
+                await asyncio.sleep(LATER)
+                continue
+            check_kind(lane.topic, answer)
+            (_, token, next_us, _, _, lease, timeout, is_suspect,
+             jobs) = answer
+            lane.lease, lane.timeout = lease / 1000, timeout / 1000
+            claim = Claim(lane, token, len(jobs), sent + lane.lease)
+            if jobs:
+                lane.claims[token] = claim
+            self._held += len(jobs)
+            self._waiting.extend(Job(claim, one) for one in jobs)
+            if is_suspect:  # it runs next, its start is noted
+                self._suspect = self._waiting.pop()
+                self._waiting.appendleft(self._suspect)
+            if not self._stop_at:
+                self._start_runners()
+            await wait(lane.woken, min(next_us / 1e6 if next_us >= 0 else
+                                       lane.lease, lane.lease))
 
-    def _renew(self, lane: Lane) -> None:
-        now = time.monotonic()
-        lane.renew_at = now + lane.lease / 3
-        answer, = self._ask(call("renew", [lane.keys[2]],
-                                 int(lane.lease * 1000), *lane.claims))
-        if isinstance(answer, Exception):
-            logger.warning("%s: %s", lane.topic, answer)
-            return
-        for claim in lane.claims.values():
-            claim.deadline = now + lane.lease
-        for token in map(int, answer):
-            lane.claims.pop(token).deadline = 0.0
-        for job in list(self._running):
-            if not job._claim.deadline and not job.is_lost:
-                self._lose(job)
+    async def _settle(self) -> None:
+        rated_at, settled = time.monotonic(), 0
+        while not (self._stop_at and not self._held):
+            await wait(self._heard, BEAT)
+            if self._waiting and len(self._told) < 256:
+                await asyncio.sleep(LINGER)  # more will be told
+            while self._stop_at and self._waiting:
+                self._tell(self._waiting.popleft(), "back")
+            told = [self._told.popleft() for _ in range(len(self._told))]
+            for lane in self._lanes:
+                mine = [one for one in told if one[0]._claim.lane is lane]
+                for first in range(0, len(mine), MOST):
+                    await self._finish(lane, mine[first:first + MOST])
+            settled += len(told)
+            now = time.monotonic()
+            if now - rated_at >= RATE_SPAN:  # hold what runs in this time
+                rate = settled / (now - rated_at)
+                self._hold = min(self._prefetch, max(
+                    2 * self._concurrency, int(rate * RATE_SPAN)))
+                rated_at, settled = now, 0
+            self._freed.set()
 
-    def _pull(self, lane: Lane) -> None:
-        sent = lane.pull_at = time.monotonic()  # a wake-up sets it back
-        answer, = self._ask(call(
-            "pull", lane.keys, min(self._room(), MOST), self._name,
-            2 if self._suspect else min(self._held, 1), ""))
-        if isinstance(answer, Exception):
-            if not lane.lease:
-                raise Error("%s: %s" % (lane.topic, answer))
-            logger.warning("%s: %s", lane.topic, answer)
-            lane.pull_at = sent + 1.0
-            return
-        check_kind(lane.topic, answer)
-        _, token, next_us, _, _, lease, timeout, is_suspect, jobs = answer
-        lane.lease, lane.timeout = lease / 1000, timeout / 1000
-        wait = next_us / 1e6 if next_us >= 0 else lane.lease
-        if lane.pull_at == sent:
-            lane.pull_at = time.monotonic() + min(wait, lane.lease)
-        if not jobs:
-            return
-        claim = Claim(lane, token, len(jobs), sent + lane.lease)
-        lane.claims[token] = claim
-        lane.renew_at = min(lane.renew_at, sent + lane.lease / 3)
-        self._held += len(jobs)
-        self._waiting.extend(Job(claim, one) for one in jobs)
-        if is_suspect:  # it runs next, its start is noted
-            self._suspect = self._waiting.pop()
-            self._waiting.appendleft(self._suspect)
-
-    def _finish(self) -> None:
-        told = [self._told.popleft() for _ in range(len(self._told))]
-        for lane in self._lanes:
-            mine = [one for one in told if one[0]._claim.lane is lane]
-            for first in range(0, len(mine), MOST):
-                self._send(lane, mine[first:first + MOST])
-        now = time.monotonic()
-        if now - self._rated_at >= RATE_SPAN:  # hold what runs in this time
-            rate = self._settled / (now - self._rated_at)
-            self._hold = min(max(2 * self._concurrency, int(rate * RATE_SPAN)),
-                             self._prefetch)
-            self._rated_at, self._settled = now, 0
-
-    def _send(self, lane: Lane, told: List[Any]) -> None:
+    async def _finish(self, lane: Lane, told: List[Any]) -> None:
         """What the server does not take is told again, until it is to stop."""
         args = [part for job, *what in told for part in (job._handle, *what)]
-        answer, = self._ask(call("finish", lane.keys, self._name, *args))
+        answer, = await self._ask(call("finish", lane.keys, self._name, *args))
         now = time.monotonic()
         if isinstance(answer, Exception):
             logger.error("%s: %s", lane.topic, answer)
-            answer = [LATER] * len(told)
+            answer = [NOT_YET] * len(told)
         for one, result in zip(told, answer):
-            if result == LATER and now < (self._stop_at or now) + DRAIN:
-                self._told.append(one)
-                self._tell_at = now + 1.0
-                continue
             job, claim = one[0], one[0]._claim
-            self._settled += 1
+            if result == NOT_YET and now < (self._stop_at or now) + DRAIN:
+                self._told.append(one)
+                continue
             self._held -= 1
             claim.left -= 1
             if not claim.left:
                 lane.claims.pop(claim.token, None)
             if job is self._suspect:
                 self._suspect = None
-
-    # --- Wake-ups: a thread of their own ----------------------------------------
+        if NOT_YET in answer:
+            await asyncio.sleep(LATER)
+            self._heard.set()
 
     def _listen(self) -> None:
+        """Wake-ups, on a thread of their own."""
         ears = self._link.redis.pubsub()
         while not self._stop_at:
             try:
@@ -348,8 +341,47 @@ class Worker:
                     words = bytes(told["data"]).split()
                     if told["type"] != "message" or \
                             words[:1] == [lane.topic.encode()]:
-                        lane.pull_at = 0.0  # also for what came before it
-                self._wake.put(None)
+                        self._loop.call_soon_threadsafe(lane.woken.set)
             except LOST_CONNECTION + (redis.ResponseError,) as error:
                 logger.info("wake-ups: %s", error)
                 time.sleep(1.0)
+            except RuntimeError:  # the loop ended
+                return
+
+
+class Worker(Engine):
+    """Runs jobs: `handlers` are functions of a Job, by topic, which run on
+    `concurrency` threads. What returns is done; see Retry, Snooze and Fail. At
+    most `prefetch` jobs are held, those that run among them."""
+
+    def run(self) -> None:
+        """Until stop(), SIGTERM or SIGINT."""
+        self._ready: Any = queue.SimpleQueue()  # for each job that waits
+        for _ in range(self._concurrency):
+            threading.Thread(target=self._run_jobs, daemon=True).start()
+        try:
+            asyncio.run(self._run())
+        finally:
+            for _ in range(self._concurrency):
+                self._ready.put(False)
+
+    async def _run(self) -> None:
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                asyncio.get_running_loop().add_signal_handler(number,
+                                                              self.stop)
+        await self._serve()
+
+    def _start_runners(self) -> None:
+        for _ in range(len(self._waiting) - self._ready.qsize()):
+            self._ready.put(True)
+
+    def _run_jobs(self) -> None:
+        while self._ready.get():
+            job, error = self._next_job(), None
+            if job:
+                try:
+                    job._claim.lane.handler(job)
+                except BaseException as raised:  # the thread goes on
+                    error = raised
+                self._end(job, error)
