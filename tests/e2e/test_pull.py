@@ -6,6 +6,7 @@ import os
 import msgpack
 import redis
 
+from cluster import share, slot_of
 from e2e import (BUILD, eventually, expect, expect_in, expect_true,
                  stop_cleanly, test)
 from wire_producer import Weir, record, rising
@@ -30,16 +31,18 @@ class Job:
 
 
 class Wire(Weir):
-    def __init__(self, place):
-        place.weir("add", "other")  # starts the server
-        super().__init__(os.path.join(place.data, "redis.sock"),
+    def __init__(self, place, socket=None, topic="t"):
+        if not socket:
+            place.weir("add", "other")  # starts the server
+        super().__init__(socket or os.path.join(place.data, "redis.sock"),
                          os.path.join(BUILD, "scripts", "delay"))
-        self.all = [self.key("t", name.encode()) for name in NAMES]
+        self.topic = topic
+        self.all = [self.key(topic, name.encode()) for name in NAMES]
 
     def push(self, job_id, body, when="r0", *options):
-        keys = self.keys("t", b"wait", b"ids", b"meta", b"idle", b"options",
-                         b"absent")
-        return self.run("push", keys, ["t", job_id, msgpack.packb(body), when,
+        keys = self.keys(self.topic, b"wait", b"ids", b"meta", b"idle",
+                         b"options", b"absent")
+        return self.run("push", keys, [self.topic, job_id, msgpack.packb(body), when,
                                        *options])[1].decode()
 
     def ask(self, room=10, worker="w1", in_hand=0, server=SERVER):
@@ -461,3 +464,44 @@ def workers_of_weir_and_others_share_the_jobs_of_a_pack(place):
     place.expect_stats("t", done_total=256, ready=0, running=0)
     expect(0, len(wire.redis.keys("weir:{t}:p:*")))
     expect(1, wire.redis.hlen("weir:{t}:ids"))
+
+
+@test
+def while_its_slot_moves_a_topic_is_left_alone(place):
+    cluster = share(place)
+    node = cluster.nodes[0]
+    topic = cluster.topic(node)
+    slot = slot_of("{%s}" % topic)
+    other = cluster.next_to(slot)
+    wire = Wire(place, node.path, topic)
+    for number in range(3):
+        wire.push("", number)
+    jobs = wire.pull(2)
+    told = [(jobs[0], "done"), (jobs[1], "retry", "0", "no luck")]
+    cluster.open_slot(slot, other)
+    keys = [key.decode() for key in wire.redis.keys("*{%s}*" % topic)]
+
+    def refused(call, *args):
+        try:
+            expect("an error", call(*args))
+        except redis.RedisError as error:
+            return str(error)
+
+    packs = [key for key in keys if ":p:" in key]
+    before = wire.digest()
+    for moved in ([], packs[:1], packs, [key for key in keys
+                                         if key.endswith(":run")]):
+        if moved:
+            cluster.move_keys(slot, other, [key for key in moved])
+            before = wire.digest()
+        for call in ((wire.ask,), (wire.finish, *told)):
+            answer = refused(*call)
+            expect_true("ASK" in answer or "TRYAGAIN" in answer or
+                        str(slot) in answer or "multiple keys" in answer,
+                        answer)
+        expect(before, wire.digest())
+    cluster.move_keys(slot, other)
+    cluster.close_slot(slot, other)
+    there = Wire(place, other.path, topic)
+    expect([1, 1], there.finish(*told))
+    expect(2, len(there.pull()))

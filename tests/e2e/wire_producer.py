@@ -58,7 +58,7 @@ class Weir:
             with open(os.path.join(scripts, name + ".lua"), "rb") as file:
                 self.scripts[name] = file.read()
         self.sha1 = {}
-        self.producer = self.redis.incr(prefix + b":producers") % (1 << 23)
+        self.producer = None
         self.number = 0
         self.first_name = None
 
@@ -67,6 +67,9 @@ class Weir:
             self.sha1[name] = self.redis.script_load(text)
 
     def name(self):
+        if self.producer is None:
+            count = self.redis.incr(self.prefix + b":producers")
+            self.producer = count % (1 << 23)
         now = (int(time.time() * 1000) - YEAR_2020_MS) << 7
         self.number = max(now, self.number + 1)
         bits = self.number << 24 | self.producer

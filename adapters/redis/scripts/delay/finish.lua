@@ -4,7 +4,7 @@
 -- verdict counts while its job is under the claim it came by, so that a repeat
 -- of the call changes nothing.
 --
--- KEYS  as of pull
+-- KEYS  as of pull, the last one is absent
 -- ARGV  1 worker; then for each job, 1,024 at most:
 --       handle, verdict, delay in ms or '', why (text)
 --       Verdicts: done; retry (after the delay, or else the step of its
