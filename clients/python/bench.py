@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """bench.py [JOBS]: adds and runs so many jobs (200,000) on a private server, and
 prints a line of JSON for each way: jobs in a second, and us of this process' CPU
-for each. Wants the package to be installed."""
+for each; then what pull and finish cost the server, in us a job, the least of ten
+rounds. Wants the package to be installed."""
 
 import asyncio
 import json
@@ -64,6 +65,38 @@ async def serve(path):
         await countdown.worker.run()
 
 
+def measure_server(path, batch):
+    server = redis.Redis(unix_socket_path=path)
+    link = weir.client.Link(server)
+    keys = weir.client.topic_keys("weir", "s", weir.worker.KEYS)
+    run_id = server.info("server")["run_id"][:16]
+    calls = max(10, 256 // batch)
+    weir.Client(server).add_many("s", [{"n": i} for i in
+                                       range(10 * calls * batch)])
+
+    def spent(kind, *args):
+        before = server.info("commandstats").get("cmdstat_evalsha")
+        answer, = link.ask(weir.client.call(kind, keys, *args))
+        after = server.info("commandstats")["cmdstat_evalsha"]
+        return answer, after["usec"] - (before["usec"] if before else 0)
+
+    rounds = []
+    for _ in range(10):
+        pulled = finished = 0
+        for _ in range(calls):
+            answer, us = spent("pull", batch, "bench", 0, run_id)
+            pulled += us
+            told = [part for job in answer[8] for part in (job[0], "done", "",
+                                                           "")]
+            finished += spent("finish", "bench", *told)[1]
+        rounds.append((pulled, finished))
+    print(json.dumps({
+        "case": "server", "batch": batch,
+        "pull_us": round(min(one[0] for one in rounds) / calls / batch, 2),
+        "finish_us": round(min(one[1] for one in rounds) / calls / batch, 2),
+    }), flush=True)
+
+
 def measure(path):
     client, few = weir.Client(redis.Redis(unix_socket_path=path)), JOBS // 20
     add(client)
@@ -88,6 +121,8 @@ with tempfile.TemporaryDirectory() as folder:
         while not os.path.exists(path):
             time.sleep(0.01)
         measure(path)
+        for batch in (1, 16, 256):
+            measure_server(path, batch)
     finally:
         server.kill()
         server.wait()

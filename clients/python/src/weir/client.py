@@ -127,6 +127,7 @@ class Link:
     def __init__(self, client: Any):
         if not isinstance(client, redis.Redis):
             raise TypeError("%s is no redis.Redis" % type(client).__name__)
+        self._client = client  # connections by a sentinel ask its pool
         pool = copy.copy(client.connection_pool)
         pool.connection_kwargs = {**pool.connection_kwargs,
                                   "decode_responses": False}
