@@ -135,6 +135,21 @@ def verdicts_do_what_those_of_weir_do(place):
 
 
 @test
+def retries_are_spread_by_the_jitter_of_the_topic(place):
+    wire = Wire(place)
+    place.ok("topic", "set", "t", "retry=1h", "retry_jitter=10%")
+    wire.add("t", [record(n) for n in range(100)], "r0")
+    now = wire.ask(100, in_hand=0)
+    jobs = [Job(one) for one in now[8]]
+    expect([1] * 100, wire.finish(*[(job, "retry") for job in jobs]))
+    scores = [score - now[0] / 1000 for _, score in wire.redis.zrange(
+        "weir:{t}:wait", 0, -1, withscores=True)]
+    expect_true(max(scores) - min(scores) > 360000, "spread")
+    expect_true(0.9 * 3600000 <= min(scores) and
+                max(scores) < 1.1 * 3600000 + 60000, "not wider")
+
+
+@test
 def the_last_eight_attempts_are_kept_and_texts_cut(place):
     wire = Wire(place)
     wire.push("a", 1, "r0", "retry", "1ms ...")

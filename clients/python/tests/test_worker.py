@@ -5,7 +5,7 @@ import time
 
 import library
 from e2e import (end_cleanly, eventually, expect, expect_in, expect_true,
-                 stop_cleanly, terminate)
+                 stop_cleanly, terminate, test)
 from library import in_both, start_worker
 from server import Server
 
@@ -300,3 +300,22 @@ def a_full_server_keeps_verdicts_until_there_is_room(place, kind):
     await_end(client, dead=1)
     stop_cleanly(worker)
     expect(3, len(runs(place)))
+
+
+@test
+def topics_take_turns(place):
+    path = open_server(place)
+    client = client_of(path)
+    client.add_many("t", [1] * 3000)
+    client.add_many("u", [2] * 20)
+    ran = []
+
+    def handle(job):
+        ran.append(job.body)
+        if ran.count(2) == 20:
+            worker.stop()
+
+    worker = weir.Worker(redis.Redis(unix_socket_path=path),
+                         {"t": handle, "u": handle}, concurrency=1)
+    worker.run()
+    expect_true(len(ran) < 3020, "the smaller one did not wait for all")

@@ -26,10 +26,11 @@ local KNOWN = { done = true, retry = true, timeout = true, snooze = true,
                 fail = true, malformed = true, back = true }
 local worker = ARGV[1]
 
--- { token, node, slot, due, ended, id = nil where weir made it, lo, hi }
+-- { key, token, node, slot, due, ended, id = nil where weir made it, lo, hi };
+-- the key is that of the node under its claim.
 local function read_handle(text)
-  local token, node, slot, due, ended, id = string.match(
-    text, '^(%d+) ([%w_-]+[0-?]*) (%d+) (%d+) (%d+) ([!-~]*)$')
+  local key, token, node, slot, due, ended, id = string.match(
+    text, '^((%d+) ([%w_-]+[0-?]*)) (%d+) (%d+) (%d+) ([!-~]*)$')
   if not node or #token > 14 or #slot > 3 or #due > 14 or #ended > 3 or
      #node ~= 16 or #id > 128 then
     return nil
@@ -37,8 +38,9 @@ local function read_handle(text)
   local lo, hi = node_bounds(node)
   slot = tonumber(slot)
   if not lo or slot < lo or slot > hi then return nil end
-  return { token = tonumber(token), node = node, slot = slot, lo = lo, hi = hi,
-           due = tonumber(due), ended = min(tonumber(ended), MOST_ENDED),
+  return { key = key, token = tonumber(token), node = node, slot = slot,
+           lo = lo, hi = hi, due = tonumber(due),
+           ended = min(tonumber(ended), MOST_ENDED),
            id = id ~= '' and id or nil }
 end
 
@@ -130,16 +132,15 @@ end
 -- The lists of a settle call.
 local keys = settle_keys()
 local places, moves, ends = {}, {}, {}
-local ending, backs = { by_name = {} }, { by_name = {} } -- parts of nodes
+local ending, backs = { by_key = {} }, { by_key = {} } -- parts of nodes
 local is_full, weight = nil, 0
 
 -- The slot of a job goes to the others of its node. Returns the node's place.
 local function add_slot(list, job)
-  local name = job.node .. digits(job.token)
-  local part = list.by_name[name]
+  local part = list.by_key[job.key]
   if not part then
     part = { first = job, slots = {}, at = #list, told = 8, results = {} }
-    list[#list + 1], list.by_name[name] = part, part
+    list[#list + 1], list.by_key[job.key] = part, part
   end
   if job.id and part.told == 8 then
     part.told = {}
@@ -186,12 +187,16 @@ local function note_fate(job, record, source)
   end
 end
 
+local function is_in(list, job)
+  local part = list.by_key[job.key]
+  return part and part.results[job.slot]
+end
+
 -- What is known of it before the settle call.
-local known = {}
 local function take(job)
-  local name = digits(job.token) .. job.node .. job.slot
-  if known[name] then return LOST end -- told twice: the first counts
-  known[name] = true
+  if is_in(ending, job) or is_in(backs, job) then
+    return LOST -- told twice: the first counts
+  end
   if job.verdict == 'back' then
     add_slot(backs, job)
     return COUNTS
