@@ -26,7 +26,7 @@ class Job:
         self.handle, self.id = fields[0], fields[1].decode()
         self.body = fields[2]
         (self.due, self.attempt, self.failures, self.timeouts, self.crashes,
-         self.snoozes, options) = msgpack.unpackb(fields[3])
+         self.snoozes, options, self.added) = msgpack.unpackb(fields[3])
         self.options = options or {}
 
 
@@ -90,7 +90,8 @@ def a_job_comes_as_it_was_added(place):
            (first.id, first.body, first.attempt, first.options))
     expect((made, msgpack.packb(-(2 ** 63)), {}),
            (other.id, other.body, other.options))
-    expect("running", place.ok("show", "t", "a")["state"])
+    shown = place.ok("show", "t", "a")
+    expect(("running", shown["added_ms"]), (shown["state"], first.added))
     expect([1, 1], wire.finish((first, "done"), (other, "done")))
     place.expect_stats("t", done_total=2, running=0)
     left = [name.decode() for name in wire.redis.keys("weir:{t}:*")]
@@ -127,6 +128,7 @@ def verdicts_do_what_those_of_weir_do(place):
     expect((1, 0, 1), (again["retry"].attempt, again["snooze"].attempt,
                        again["snooze"].snoozes))
     expect("no luck", again["retry"].options["error"])
+    expect(place.ok("show", "t", "retry")["added_ms"], again["retry"].added)
     wire.finish(*[(job, "retry", "", "again") for job in again.values()])
     attempts = place.ok("show", "t", "retry")["attempts"]
     expect([("no luck", "w1"), ("again", "w1")],

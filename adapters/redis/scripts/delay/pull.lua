@@ -16,7 +16,8 @@
 --         ms, timeout in ms, 1 if the job is a suspect: it comes alone, and its
 --         start is noted, { job, ... } }
 --       A job is { handle, id, body, facts }: facts are msgpack, an array of
---         due ms, attempt, failures, timeouts, crashes, snoozes, options
+--         due ms, attempt, failures, timeouts, crashes, snoozes, options, and
+--         when it was added in ms
 --       { -1, kind } when the topic is of another kind: nothing was done.
 --#include node
 --#include number
@@ -132,9 +133,12 @@ local function tell(node, slot, due, ended, record, id, is_made, is_mixed)
     digits(token), node, slot, digits(due + (is_mixed and MIXED or 0)), ended,
     is_made and '' or id
   }, ' ')
-  local facts = '\151' .. cmsgpack.pack(
+  local pack, own = pack_at(sub(node, 1, 12)), record.options or {}
+  pack.added = pack.added or added_ms(sub(node, 1, 12))
+  local facts = '\152' .. cmsgpack.pack(
     due, record[1], record[2], record[3], record[4] + ended, record[5]) ..
-    (record.raw ~= '' and record.raw or '\192')
+    (record.raw ~= '' and record.raw or '\192') ..
+    cmsgpack.pack(own.added_ms or pack.added)
   jobs[#jobs + 1] = { handle, id, record.body, facts }
   weight = weight + #record.body + #record.raw + 2 * #id + 200
 end

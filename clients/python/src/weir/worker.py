@@ -75,7 +75,7 @@ class Job:
         self._claim, self._deadline, self._task = claim, 0.0, None
         self._handle, id, self.body, facts = fields
         (self.due_ms, attempt, self.failures, self.timeouts, self.crashes,
-         self.snoozes, options) = unpackb(facts)
+         self.snoozes, options, self.added_ms) = unpackb(facts)
         self.id, self.topic = id.decode(), claim.lane.topic
         self.attempt, self.token, self.is_lost = attempt + 1, claim.token, False
         self.options = options or {}
