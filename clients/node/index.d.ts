@@ -54,10 +54,10 @@ export interface FoundJob {
 }
 
 /** Code: EKIND, the topic is of another kind; EINVAL, the server refused it;
- * EUNKNOWN, no answer came, it may have been done; ECLOSED; ENOENT, a script is
- * missing. */
+ * EUNKNOWN, no answer came, it may have been done; ECLOSED. Where a script is
+ * missing the error is readFileSync's. */
 export class WeirError extends Error {
-  code: 'EKIND' | 'EINVAL' | 'EUNKNOWN' | 'ECLOSED' | 'ENOENT';
+  code: 'EKIND' | 'EINVAL' | 'EUNKNOWN' | 'ECLOSED';
 }
 
 /** Its methods wait for a server, a minute at most. RangeError: an argument
@@ -88,7 +88,6 @@ export class Job {
   readonly crashes: number;
   readonly dueMs: number;
   readonly addedMs: number;
-  /** Decoded at each access. */
   readonly body: any;
   /** The body's msgpack. */
   readonly raw: Buffer;

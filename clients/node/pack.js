@@ -2,12 +2,12 @@
 // Before `npm pack`: copies the scripts of a build of weir, WEIR_SCRIPTS or
 // build/scripts, into the package.
 
-import { cpSync, existsSync, mkdirSync } from 'node:fs';
+import { cpSync, existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-const SCRIPTS = ['delay/push', 'delay/add', 'delay/claim', 'delay/start',
-  'delay/renew', 'delay/settle', 'delay/slot', 'delay/stats', 'store/beat'];
+const SCRIPTS = ['delay/push', 'delay/add', 'delay/pull', 'delay/finish',
+  'delay/renew', 'delay/slot', 'delay/stats', 'store/beat'];
 const here = path.dirname(fileURLToPath(import.meta.url));
 const from = process.env.WEIR_SCRIPTS ?? path.join(here, '../../build/scripts');
 
@@ -15,8 +15,7 @@ if (!existsSync(from)) {
   console.error(`pack: there is no ${from}: build weir, or set WEIR_SCRIPTS`);
   process.exit(1);
 }
-mkdirSync(path.join(here, 'scripts'), { recursive: true });
 for (const script of SCRIPTS) {
   cpSync(path.join(from, `${script}.lua`),
-         path.join(here, 'scripts', `${path.basename(script)}.lua`));
+         path.join(here, 'scripts', `${script}.lua`));
 }

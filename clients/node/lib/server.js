@@ -1,156 +1,93 @@
 // SPDX-License-Identifier: MIT
-// A connection to a server: commands and scripts, repeated until an answer
-// comes.
+// A connection to a server: commands and scripts, until an answer comes.
 
 import { createHash } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
-import path from 'node:path';
+import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
 
-const FOLDERS = [process.env.WEIR_SCRIPTS,
-  fileURLToPath(new URL('../scripts', import.meta.url)),
-  '/usr/share/weir/scripts'].filter(Boolean);
+const FOLDER = process.env.WEIR_SCRIPTS
+  ?? fileURLToPath(new URL('../scripts', import.meta.url));
 const REPEAT_MS = 60000; // the server forgets adds after two of these
-const SILENT_MS = 10000; // then the connection is made anew
-const OWN_OPTIONS = { maxRetriesPerRequest: 0, enableOfflineQueue: false,
-  autoResendUnfulfilledCommands: false, enableReadyCheck: false };
-const PASSING = ['LOADING', 'BUSY', 'MASTERDOWN', 'READONLY', 'TRYAGAIN',
-  'CLUSTERDOWN', 'NOREPLICAS'];
-const scripts = new Map();
+const PAUSE_MS = 50;
+const OURS = { maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false,
+  enableReadyCheck: false, socketTimeout: 10000 };
+const USUAL = { retryStrategy: (times) => Math.min(20 * times, 1000),
+  disableClientInfo: true };
+const PASSING = /^(LOADING|BUSY|MASTERDOWN|READONLY|NOREPLICAS) /;
+const scripts = {};
 
-/** What was refused (EKIND, EINVAL), or nobody knows about (EUNKNOWN). */
 export class WeirError extends Error {
   constructor(message, code) {
     super(message);
-    this.name = 'WeirError';
     this.code = code;
   }
 }
 
-function scriptOf(name) {
-  if (!scripts.has(name)) {
-    const file = FOLDERS.flatMap((folder) => ['', 'delay', 'store'].map(
-      (kind) => path.join(folder, kind, `${name}.lua`))).find(existsSync);
-    if (!file) {
-      throw new WeirError(`${name}.lua is in none of ${FOLDERS.join(', ')}`,
-                          'ENOENT');
-    }
-    const text = readFileSync(file);
-    const sha1 = createHash('sha1').update(text).digest('hex');
-    scripts.set(name, { text, sha1 });
-  }
-  return scripts.get(name);
+function readScript(name) {
+  const text = readFileSync(`${FOLDER}/${name}.lua`);
+  return { text, sha1: createHash('sha1').update(text).digest('hex') };
 }
 
-const wordOf = (error) => error.message.split(' ', 1)[0];
-
-/** Whether the same may be sent again: nothing was done, or nobody knows. */
-export function isPassing(error) {
-  return error.code !== 'ECLOSED' && error.code !== 'ENOENT' &&
-    (error.name !== 'ReplyError' || PASSING.includes(wordOf(error)));
-}
-
-/** A connection of ioredis: an address, or options. */
-export function connect(address, own) {
-  const options = { retryStrategy: (times) => Math.min(20 * times, 1000),
-    disableClientInfo: true };
-  return typeof address === 'string'
-    ? new Redis(address.replace(/^unix:\/\//, ''), { ...options, ...own })
-    : new Redis({ ...options, ...address, ...own });
+/** A log of what is not as before; '': all is well again. */
+export function changesOf(log) {
+  let said = '';
+  return (text) => {
+    if (text !== said && text !== '') log(text);
+    said = text;
+  };
 }
 
 export class Server {
-  #unmet;
+  isClosed = false;
 
-  constructor(address, { prefix = 'weir', log = console.error } = {}) {
-    this.prefix = prefix;
-    this.isClosed = false;
-    this.connection = 0; // which one since the start
-    this.#forget();
-    this.redis = connect(address, { socketTimeout: SILENT_MS, ...OWN_OPTIONS });
-    this.redis.on('error', ({ message }) => {
-      if (this.said !== message) log(`redis: ${message}`);
-      this.said = message;
-    });
-    this.redis.on('ready', () => this.#meet().catch(() => {}));
-    this.redis.on('close', () => this.#forget());
-  }
-
-  #forget() {
-    if (this.#unmet || this.isClosed) return;
-    /** The first 16 digits of the server's run_id, when there is one. */
-    this.met = new Promise((resolve, reject) => {
-      this.#unmet = { resolve, reject };
-    });
-    this.met.catch(() => {});
-  }
-
-  async #meet() {
-    this.connection++;
-    const [info, time] = await Promise.all([this.command('INFO', 'server'),
-      this.command('TIME')]);
-    this.offset = Number(time[0]) * 1000 + Number(time[1]) / 1000
-      - performance.now();
-    this.said = undefined;
-    this.#unmet?.resolve(/run_id:([0-9a-f]{16})/.exec(info)?.[1] ?? '');
-    this.#unmet = undefined;
-  }
-
-  /** The server's clock, in ms since 1970. */
-  now() {
-    return performance.now() + this.offset;
-  }
-
-  key(topic, name) {
-    return `${this.prefix}:{${topic}}:${name}`;
+  constructor(address = 'redis://127.0.0.1', options = {}) {
+    const { prefix = 'weir', log = console.error, repeatMs = REPEAT_MS } =
+      options;
+    Object.assign(this, { prefix, repeatMs });
+    this.redis = new Redis(OURS, typeof address === 'string'
+      ? address.replace(/^unix:\/\//, '') : address, USUAL);
+    const say = changesOf(log);
+    this.redis.on('error', ({ message }) => say(`redis: ${message}`));
+    this.redis.on('ready', () => say(''));
   }
 
   keys(topic, names) {
-    return names.split(' ').map((name) => this.key(topic, name));
+    return names.split(' ').map((name) => `${this.prefix}:{${topic}}:${name}`);
   }
 
-  command(...args) {
-    return this.redis.callBuffer(...args);
-  }
-
-  async script(name, keys, args) {
-    const { sha1, text } = scriptOf(name);
-    try {
-      return await this.command('EVALSHA', sha1, keys.length, ...keys, ...args);
-    } catch (error) {
-      if (wordOf(error) !== 'NOSCRIPT') throw error;
-      await this.command('SCRIPT', 'LOAD', text);
-      return this.command('EVALSHA', sha1, keys.length, ...keys, ...args);
+  /** It may arrive several times. */
+  async command(...args) {
+    const end = performance.now() + this.repeatMs;
+    for (;; await sleep(PAUSE_MS)) {
+      try {
+        return await this.redis.callBuffer(...args);
+      } catch ({ name, message }) {
+        if (this.isClosed) throw new WeirError('it is closed', 'ECLOSED');
+        if (name === 'ReplyError' && !PASSING.test(message)) {
+          throw new WeirError(message, 'EINVAL');
+        }
+        if (performance.now() > end) throw new WeirError(message, 'EUNKNOWN');
+      }
     }
   }
 
-  /** Calls `send` until there is an answer; what it sends may arrive several
-   * times. */
-  async repeat(send, timeoutMs = REPEAT_MS) {
-    const end = performance.now() + timeoutMs;
-    for (let waitMs = 5; ; waitMs = Math.min(2 * waitMs, 500)) {
-      try {
-        while (this.#unmet && !this.isClosed && performance.now() < end) {
-          await sleep(20);
-        }
-        if (this.isClosed) throw new WeirError('it is closed', 'ECLOSED');
-        return await send();
-      } catch (error) {
-        if (!isPassing(error)) throw error;
-        if (performance.now() > end) {
-          throw new WeirError(`no answer for ${timeoutMs / 1000} s: `
-            + error.message, 'EUNKNOWN');
-        }
-      }
-      await sleep(waitMs);
+  async script(name, keys, ...args) {
+    scripts[name] ??= readScript(name);
+    const { sha1, text } = scripts[name];
+    const call = ['EVALSHA', sha1, keys.length, ...keys, ...args];
+    try {
+      return await this.command(...call);
+    } catch (error) {
+      if (!error.message.startsWith('NOSCRIPT')) throw error;
+      await this.command('SCRIPT', 'LOAD', text);
+      return this.command(...call);
     }
   }
 
   close() {
     this.isClosed = true;
-    this.#unmet?.reject(new WeirError('it is closed', 'ECLOSED'));
     this.redis.disconnect();
   }
 }

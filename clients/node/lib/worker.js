@@ -3,130 +3,122 @@
 
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { setTimeout as sleep } from 'node:timers/promises';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { encode } from '@msgpack/msgpack';
 import { Lane } from './lane.js';
-import { Server, connect } from './server.js';
-import { checkTopic } from './wire.js';
+import { Server } from './server.js';
 
 const BEAT_MS = 5000;
 const LAST_CALLS_MS = 5000;
 
 export class Worker {
-  /** `topics`: by name a handler, or { handle, concurrency }. */
+  isStopping = false;
+  #lateAt = Infinity; // when what ran was given back
+  #timer;
+  ring = () => {}; // says that something changed
+
   constructor(address, topics, options = {}) {
     this.log = options.log ?? console.error;
     this.drainMs = options.drainMs ?? 30000;
     this.name = `${hostname().replace(/[^\w.-]/g, '-').slice(0, 20)}-${
       process.pid}-${randomBytes(4).toString('hex')}`;
-    this.address = address;
-    this.isStopping = false;
-    this.stopped = new Promise((resolve) => { this.tellStopped = resolve; });
-    this.late = new Promise((resolve) => { this.tellLate = resolve; });
-    for (const topic of Object.keys(topics)) checkTopic(topic);
-    this.server = new Server(address, options);
-    this.lanes = new Map(Object.entries(topics).map(([topic, handler]) =>
-      [topic, new Lane(this, topic, typeof handler === 'function'
-        ? { handle: handler } : handler)]));
+    this.server = new Server(address, { ...options, repeatMs: 500 });
+    this.lanes = Object.entries(topics).map(([topic, handler]) => new Lane(this,
+      topic, typeof handler === 'function' ? { handle: handler } : handler));
   }
 
-  /** Works until stop() or one of `signals`, then finishes what runs. */
   async run({ signals = ['SIGTERM', 'SIGINT'] } = {}) {
-    const onSignal = () => this.stop();
-    const beats = setInterval(() => this.#beat(), BEAT_MS);
-    this.sinceMs = Date.now();
-    for (const signal of signals) process.on(signal, onSignal);
+    const { server } = this;
+    const key = `${server.prefix}:{${server.prefix}:topics}:workers`;
+    const sinceMs = Date.now();
+    const beats = setInterval(() => this.#beat(key, sinceMs), BEAT_MS);
+    const ears = this.#listen();
+    this.#beat(key, sinceMs);
+    for (const signal of signals) process.on(signal, this.stop);
     try {
-      this.#listen();
-      this.server.redis.on('ready', () => this.#beat());
-      for (const lane of this.lanes.values()) lane.start();
-      await this.stopped;
-      await this.#drain();
-    } finally {
+      await this.#work();
       clearInterval(beats);
-      for (const signal of signals) process.off(signal, onSignal);
-      this.ears.disconnect();
-      this.server.close();
+      await server.command('HDEL', key, this.name);
+    } finally {
+      for (const signal of signals) process.off(signal, this.stop);
+      clearInterval(beats);
+      clearTimeout(this.#timer);
+      ears.disconnect();
+      server.close();
     }
   }
 
-  /** run() claims no more, and returns when what runs is over, or after
-   * `drainMs`, or when this is called again: then that is given back. */
-  stop() {
-    if (this.isStopping) this.tellLate();
-    this.isStopping = true;
-    this.tellStopped();
+  stop = () => {
+    if (this.isStopping) {
+      this.#lateAt = performance.now();
+      for (const lane of this.lanes) lane.giveBack('the worker stops');
+    } else {
+      this.isStopping = true;
+      setTimeout(this.stop, this.drainMs).unref();
+    }
+    this.ring();
+  };
+
+  /** Until it is stopped and has nothing in hand. */
+  async #work() {
+    const { lanes } = this;
+    while (!this.isStopping || lanes.some(({ inHand }) => inHand.size > 0)) {
+      await this.#change(Math.min(...lanes.map(({ waitMs }) => waitMs)));
+      await nextTurn(); // more changes
+      const due = lanes.filter(({ waitMs }) => waitMs <= 0);
+      const mayOne = !lanes.some(({ suspect }) => suspect);
+      await Promise.all(due.map((lane, i) => lane.act(mayOne && i === 0)));
+      lanes.push(lanes.shift()); // another one is the first that may
+      if (performance.now() > this.#lateAt + LAST_CALLS_MS) {
+        throw new Error('the server takes no verdicts');
+      }
+    }
+    for (const { keys } of lanes) {
+      await this.server.command('ZREM', keys[5], this.name);
+    }
   }
 
-  #listen() {
-    this.ears = connect(this.address, { maxRetriesPerRequest: null,
-      autoResubscribe: false });
-    this.ears.on('error', () => {}); // the other connection tells it
-    this.ears.on('message', (_, message) =>
-      this.lanes.get(message.split(' ', 1)[0])?.wake());
-    this.ears.on('ready', () => {
-      this.ears.subscribe(`${this.server.prefix}:wake:${this.name}`).then(
-        // What was said before was not heard.
-        () => this.lanes.forEach((lane) => lane.wake()),
-        (error) => {
-          if (!this.isStopping) this.log(`subscribe: ${error.message}`);
-        });
+  /** Resolves after so many ms, or when it rings. */
+  #change(ms) {
+    clearTimeout(this.#timer);
+    return new Promise((resolve) => {
+      this.ring = resolve;
+      if (ms <= 0) resolve();
+      else this.#timer = setTimeout(resolve, Math.min(ms, 60000));
     });
   }
 
-  /** One suspect after the other, of all topics. */
-  async runSuspects() {
-    if (this.isRunningSuspects) return;
-    this.isRunningSuspects = true;
-    for (let hasRun = true; hasRun && !this.isStopping;) {
-      hasRun = false;
-      for (const lane of this.lanes.values()) {
-        try {
-          hasRun = await lane.runSuspect() || hasRun;
-        } catch (error) {
-          lane.complain(`start: ${error.message}`);
-          hasRun = true;
-          await sleep(50);
-        }
-      }
+  /** Pulls now, of one topic or of all. */
+  wake(topic) {
+    for (const lane of this.lanes) {
+      if (!topic || lane.topic === topic) lane.pullAt = 0;
     }
-    this.isRunningSuspects = false;
+    this.ring();
   }
 
-  async #drain() {
-    const timer = setTimeout(this.tellLate, this.drainMs);
-    const cut = this.late.then(() => sleep(LAST_CALLS_MS, undefined,
-                                           { ref: false }))
-      .then(() => { throw new Error('the server takes no verdicts'); });
-    cut.catch(() => {});
-    try {
-      await Promise.race([cut, Promise.all([...this.lanes.values()].map(
-        (lane) => lane.drain(this.late)))]);
-      await this.server.command('HDEL', this.#workersKey, this.name);
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  get #workersKey() {
-    const { prefix } = this.server;
-    return `${prefix}:{${prefix}:topics}:workers`;
+  #listen() {
+    const ears = this.server.redis.duplicate({ maxRetriesPerRequest: null,
+      autoResubscribe: false });
+    ears.on('error', () => {}); // the other connection tells it
+    ears.on('message', (_, message) => this.wake(message.split(' ')[0]));
+    ears.on('ready', () => {
+      ears.subscribe(`${this.server.prefix}:wake:${this.name}`).then(
+        () => this.wake(), // what was said before was not heard
+        ({ message }) => this.log(`subscribe: ${message}`));
+    });
+    return ears;
   }
 
   /** Tells what it is, for `weir workers`. */
-  async #beat() {
-    const lanes = [...this.lanes.values()];
-    const sum = (count) => lanes.reduce((all, lane) => all + count(lane), 0);
-    const running = sum((lane) => lane.running.size);
+  #beat(key, sinceMs) {
+    const { lanes } = this;
+    const running = lanes.reduce((sum, lane) => sum + lane.running.size, 0);
     const map = { name: this.name, host: hostname(), version: 'node',
       transport: this.server.redis.options.path ? 'unix' : 'tcp',
-      pid: process.pid, topics_total: lanes.length,
-      topics: [...this.lanes.keys()], running, connections: 2, lag_us: 0,
-      held: running + sum((lane) => lane.suspects.length),
-      since_ms: this.sinceMs, stopping: this.isStopping };
-    try {
-      await this.server.script('beat', [this.#workersKey],
-                               [this.name, Buffer.from(encode(map))]);
-    } catch { /* the next one may arrive */ }
+      pid: process.pid, topics: lanes.map(({ topic }) => topic),
+      topics_total: lanes.length, running, held: running, connections: 2,
+      since_ms: sinceMs, stopping: this.isStopping };
+    this.server.script('store/beat', [key], this.name,
+                       Buffer.from(encode(map))).catch(() => {});
   }
 }

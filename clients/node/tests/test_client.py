@@ -43,7 +43,7 @@ def a_packed_library_has_scripts_and_types(place):
     listed = subprocess.run(["tar", "tzf", place.path(name)], check=True,
                             text=True, capture_output=True).stdout.split()
     for file in ("index.js", "index.d.ts", "lib/worker.js", "README.md",
-                 "scripts/push.lua", "scripts/beat.lua"):
+                 "scripts/delay/pull.lua", "scripts/store/beat.lua"):
         expect_in("package/" + file, listed)
     expect_true(not any("tests" in file for file in listed), listed)
 

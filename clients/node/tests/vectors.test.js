@@ -6,13 +6,22 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { encode } from '@msgpack/msgpack';
-import { listOf, newJob, readPack, readRecord, writePack }
-  from '../lib/wire.js';
+import { decode, encode } from '@msgpack/msgpack';
+import { newJob, recordIn, writePack } from '../lib/wire.js';
 import { TestServer, until } from './server.js';
 
 const { WEIR_DOCS, WEIR_SCRIPTS } = process.env;
 const names = new Map();
+
+/** msgpack whose strings, of one byte a character, are all of type str. */
+function packed(value) {
+  if (typeof value === 'number') return Buffer.from(encode(value));
+  const size = Buffer.alloc(5);
+  size.writeUInt32BE(value.length, 1);
+  size[0] = Array.isArray(value) ? 0xdd : 0xdb;
+  return Buffer.concat([size, ...Array.isArray(value) ? value.map(packed)
+    : [Buffer.from(value, 'latin1')]]);
+}
 
 /** What a part of a call stands for: a string, a number or a Buffer. */
 function valueOf(part) {
@@ -33,7 +42,7 @@ function valueOf(part) {
     const isFlat = (one) => ['string', 'number'].includes(typeof one) ||
       Array.isArray(one) || one instanceof Buffer;
     return Array.isArray(value) && value.every(isFlat)
-      ? listOf(value.map(text)) : Buffer.from(encode(value));
+      ? packed(value.map(text)) : Buffer.from(encode(value));
   }
   default: return part;
   }
@@ -82,8 +91,9 @@ test('calls and answers are those of the vectors', async () => {
       if (isAwaited) await until(isAnswered, JSON.stringify(call));
       else assert.ok(await isAnswered(), `${JSON.stringify(call)}: ${told}`);
       for (const bytes of call[0] === 'MGET' ? told.filter(Boolean) : []) {
-        const pack = readPack(bytes);
-        assert.notEqual(readRecord(pack.record(0)), null);
+        const [version, , , , , , , body] = decode(recordIn(bytes, 0));
+        assert.equal(version, 1);
+        assert.notEqual(body, undefined);
         packs++;
       }
     }
@@ -96,6 +106,7 @@ test('calls and answers are those of the vectors', async () => {
 test('the example of docs/wire.md is the pack of that job', () => {
   const page = readFileSync(path.join(WEIR_DOCS, 'wire.md'), 'utf8');
   const [example] = /^5731.*$/m.exec(page);
-  assert.equal(writePack({ jobs: [newJob({ id: '42', body: { order: 42 } })] })
-    .toString('hex'), example.replaceAll(' ', ''));
+  const job = newJob({ id: '42', body: { order: 42 } });
+  assert.equal(writePack({ jobs: [job] }).toString('hex'),
+               example.replaceAll(' ', ''));
 });
