@@ -177,9 +177,11 @@ static bool read_quantity(const struct weir__option *option, const char *text,
     case WEIR__OPTION_PAIRS:
     case WEIR__OPTION_GROUPS:
     case WEIR__OPTION_CHOSEN:
+    case WEIR__OPTION_FIELD:
     case WEIR__OPTION_SWITCH:
     case WEIR__OPTION_CHOICE:
     case WEIR__OPTION_DURABILITY:
+    case WEIR__OPTION_UNTIL:
         break;
     }
     WEIR_UNREACHABLE("only quantities come here");
@@ -269,6 +271,24 @@ static int read_number(const struct weir__option *option, const char *text,
         return refuse(option, text, "is out of bounds", err);
     *ret_value = value;
     return WEIR_OK;
+}
+
+static int read_until(const struct weir__option *option, const char *text,
+                      int64_t *ret_value, struct weir_error *err)
+{
+    struct weir__option duration = *option;
+
+    if (strcmp(text, "until-done") == 0) {
+        *ret_value = WEIR__UNTIL_DONE;
+        return WEIR_OK;
+    }
+    if (strcmp(text, "until-start") == 0) {
+        *ret_value = WEIR__UNTIL_START;
+        return WEIR_OK;
+    }
+    duration.form = WEIR__OPTION_DURATION;
+    duration.word = "until-start or until-done";
+    return read_number(&duration, text, ret_value, err);
 }
 
 static int check_kind(const struct weir__option *option, const char *text,
@@ -432,6 +452,23 @@ static int check_groups(const struct weir__option *option, const char *text,
     return WEIR_OK;
 }
 
+/* "body", or names and positions behind it, none of them empty. */
+static int check_field(const struct weir__option *option, const char *text,
+                       struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+    size_t len = strlen(text);
+
+    if (strncmp(text, "body", 4) == 0 && (text[4] == '.' || len == 4) &&
+        text[len - 1] != '.' && strstr(text, "..") == NULL)
+        return WEIR_OK;
+    return weir__error_set(
+        err, WEIR_EINVAL,
+        "%s: \"%s\" is no place in the body: write body and names or "
+        "positions behind it, as in \"body.order\" or \"body.items.0.sku\"",
+        option->name, weir__text_quote(weir__slice_str(text), quote));
+}
+
 int weir__option_check(const struct weir__option *option, const char *text,
                        struct weir_error *err)
 {
@@ -445,6 +482,7 @@ int weir__option_check(const struct weir__option *option, const char *text,
                                "leave the option out",
                                option->name);
     if ((option->form == WEIR__OPTION_TEXT ||
+         option->form == WEIR__OPTION_FIELD ||
          option->form == WEIR__OPTION_GROUPS ||
          option->form == WEIR__OPTION_CHOSEN) &&
         option->max > 0 && slice.len > (size_t)option->max)
@@ -461,6 +499,8 @@ int weir__option_check(const struct weir__option *option, const char *text,
         return check_groups(option, text, err);
     if (option->form == WEIR__OPTION_CHOSEN)
         return check_chosen(option, text, err);
+    if (option->form == WEIR__OPTION_FIELD)
+        return check_field(option, text, err);
     if (option->form == WEIR__OPTION_TOPIC &&
         weir__topic_check(slice, &why) < 0)
         return weir__error_set(err, WEIR_EINVAL, "%s: %s", option->name,
@@ -479,6 +519,8 @@ int weir__option_read(const struct weir__option *option, const char *text,
         *ret_value = option->word_value;
         return WEIR_OK;
     }
+    if (option->form == WEIR__OPTION_UNTIL)
+        return read_until(option, text, ret_value, err);
     if (weir__option_is_number(option))
         return read_number(option, text, ret_value, err);
     *ret_value = 0;

@@ -20,8 +20,10 @@ enum weir__option_form {
     WEIR__OPTION_PAIRS,      /* list of key=value */
     WEIR__OPTION_GROUPS,     /* list of patterns of groups, or blanks between */
     WEIR__OPTION_CHOSEN,     /* the same, without weights, some behind a ! */
+    WEIR__OPTION_FIELD,      /* a place in the body, as in body.order */
     WEIR__OPTION_SWITCH,     /* yes or no: 1 or 0 */
     WEIR__OPTION_DURABILITY, /* server, replica or fsync, maybe with :N */
+    WEIR__OPTION_UNTIL,      /* a duration, until-start or until-done */
     WEIR__OPTION_CHOICE,     /* one of the words in `word`: its place there */
     WEIR__OPTION_COUNT,      /* digits; within 32 bits */
     WEIR__OPTION_LIMIT,      /* digits, or the option's word */
@@ -42,6 +44,10 @@ enum {
     WEIR__DURABILITY_SERVER = 0x100,  /* the server */
     WEIR__DURABILITY_FSYNC = 0x200    /* its disk, and theirs */
 };
+
+/* How long a job has its unique key where that is no time in ms: an option's
+ * value. */
+enum { WEIR__UNTIL_DONE = -1, WEIR__UNTIL_START = -2 };
 
 struct weir__option {
     const char *name;

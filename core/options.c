@@ -30,6 +30,7 @@ static const struct {
 #define FALLBACK_TEXT(fallback)       ""
 #define FALLBACK_GROUPS(fallback)     ""
 #define FALLBACK_CHOSEN(fallback)     ""
+#define FALLBACK_FIELD(fallback)      ""
 #define FALLBACK_LADDER(fallback)     WEIR__LADDER_DEFAULT
 #define FALLBACK_SWITCH(fallback)     fallback
 #define FALLBACK_CHOICE(fallback)     fallback
@@ -39,6 +40,7 @@ static const struct {
 #define FALLBACK_DURATION(fallback)   fallback
 #define FALLBACK_SIZE(fallback)       fallback
 #define FALLBACK_DURABILITY(fallback) fallback
+#define FALLBACK_UNTIL(fallback)      fallback
 
 const struct weir__options weir__options_default = {
 #define FALLBACK(name, form, kinds, min, max, fallback, word, value) \
@@ -109,6 +111,7 @@ static void hold(struct weir__options *options, enum weir__topic_option option,
     case WEIR__OPTION_LIMIT:
     case WEIR__OPTION_DURATION:
     case WEIR__OPTION_SIZE:
+    case WEIR__OPTION_UNTIL:
         *(int64_t *)slot = value;
         break;
     case WEIR__OPTION_TEXT:
@@ -120,6 +123,7 @@ static void hold(struct weir__options *options, enum weir__topic_option option,
     case WEIR__OPTION_PAIRS:
     case WEIR__OPTION_GROUPS:
     case WEIR__OPTION_CHOSEN:
+    case WEIR__OPTION_FIELD:
         WEIR_UNREACHABLE("these are no numbers");
     }
 }

@@ -46,6 +46,12 @@
       WEIR__OPTION_NONE, "none", WEIR__OPTION_NONE)                           \
     X(durability, DURABILITY, WEIR__DELAY | WEIR__BOUNDED, 0, 99,             \
       WEIR__DURABILITY_SERVER, NULL, 0)                                       \
+    X(unique, FIELD, WEIR__DELAY, 0, 128, 0, NULL, 0)                         \
+    X(unique_for, UNTIL, WEIR__DELAY, 1, 3650 * WEIR__DAY_MS, 0, NULL, 0)     \
+    X(unique_else, CHOICE, WEIR__DELAY, 0, 3, WEIR__KEY_REJECT,               \
+      "reject|replace|debounce|throttle", 0)                                  \
+    X(max_wait, DURATION, WEIR__DELAY, 1, 3650 * WEIR__DAY_MS,                \
+      WEIR__OPTION_NONE, "none", WEIR__OPTION_NONE)                           \
     X(delay, DURATION, WEIR__CLASSIC, 0, 365 * WEIR__DAY_MS,                  \
       WEIR__SECOND_MS, NULL, 0)                                               \
     X(consumers, COUNT, WEIR__CLASSIC, 1, 1000, 1, NULL, 0)                   \
@@ -73,6 +79,14 @@
     X(groups, CHOSEN, WEIR__BOUNDED, 0, 500, 0, NULL, 0)
 /* clang-format on */
 
+/* Values of `unique_else`. */
+enum {
+    WEIR__KEY_REJECT,
+    WEIR__KEY_REPLACE,
+    WEIR__KEY_DEBOUNCE,
+    WEIR__KEY_THROTTLE
+};
+
 /* Values of `end`. */
 enum { WEIR__LEFT, WEIR__RIGHT };
 
@@ -92,6 +106,7 @@ enum weir__topic_option {
 #define WEIR__HOLD_TEXT(name, max)       char name[(max) + 1];
 #define WEIR__HOLD_GROUPS(name, max)     char name[(max) + 1];
 #define WEIR__HOLD_CHOSEN(name, max)     char name[(max) + 1];
+#define WEIR__HOLD_FIELD(name, max)      char name[(max) + 1];
 #define WEIR__HOLD_LADDER(name, max)     struct weir__ladder name;
 #define WEIR__HOLD_SWITCH(name, max)     bool name;
 #define WEIR__HOLD_CHOICE(name, max)     uint32_t name;
@@ -101,6 +116,7 @@ enum weir__topic_option {
 #define WEIR__HOLD_DURATION(name, max)   int64_t name; /* ms */
 #define WEIR__HOLD_SIZE(name, max)       int64_t name; /* bytes */
 #define WEIR__HOLD_DURABILITY(name, max) uint32_t name;
+#define WEIR__HOLD_UNTIL(name, max)      int64_t name; /* ms, or how long */
 
 /* The values of all of them: a member of each option's name. A text that was
  * not given, and "none", is empty. */

@@ -19,6 +19,7 @@
 #include "core/options.h"
 #include "core/record.h"
 #include "core/run.h"
+#include "core/unique.h"
 
 struct weir__store;
 struct weir__store_topic; /* the store's own; one for each name */
@@ -114,7 +115,11 @@ struct weir__new_job {
     int64_t at_ms;           /* absolute server time */
     struct weir_slice group; /* of a bounded topic, and only there */
     uint32_t durability;     /* WEIR__DURABILITY_...; 0: the topic's */
-    int64_t died_ms; /* above 0: it is dead since then, and has an id; only in
+    struct weir_slice
+        unique; /* its key; empty: the topic says, if it has one */
+    struct weir__key_rule rule;
+    bool is_restored; /* whatever the topic says it has no key */
+    int64_t died_ms;  /* above 0: it is dead since then, and has an id; only in
                         topics that keep dead jobs of their own */
 };
 

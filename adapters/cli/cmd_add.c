@@ -31,6 +31,10 @@ enum {
     URL,
     GROUP,
     DURABILITY,
+    UNIQUE,
+    FOR,
+    ELSE,
+    MAX_WAIT,
     JSONL
 };
 
@@ -69,11 +73,27 @@ static const struct weir__flag flags[] = {
                     "what has to have the job before add ends: server,\n"
                     "replica[:N] (N replicas), fsync[:N] (its disk and\n"
                     "N replicas') (default: the topic's)"},
+    [UNIQUE] = {"unique", "KEY",
+                "only one job may have this key, 1 to 2,048 bytes\n"
+                "(default: what the topic's option unique finds in\n"
+                "the body)"},
+    [FOR] = {"for", "HOLD",
+             "how long the job has the key: a time such as 10m,\n"
+             "until-start or until-done (default: until-done;\n"
+             "until-start with replace and debounce)"},
+    [ELSE] = {"else", "WHAT",
+              "what if another job has it: reject; replace (take\n"
+              "the place of one that waits); debounce (and put it\n"
+              "off); throttle (one starts in each --for, the last\n"
+              "one waits for the next) (default: reject)"},
+    [MAX_WAIT] = {"max-wait", "D",
+                  "longest that --else debounce puts a job off"},
     [JSONL] = {"jsonl", "F",
                "add many: a file, - for stdin, with a JSON object on\n"
                "each line whose names are those of the options id,\n"
-               "delay, at, body, retry, ttl, url, group and\n"
-               "durability, and headers, an object of texts"},
+               "delay, at, body, retry, ttl, url, group,\n"
+               "durability, unique, for, else and max_wait, and\n"
+               "headers, an object of texts"},
 };
 
 /* --- what was given --------------------------------------------------- */
@@ -93,6 +113,10 @@ static bool read_job(const struct weir__args *args, struct weir_new_job *job,
                 [WEIR__JOB_URL] = args->value[URL],
                 [WEIR__JOB_GROUP] = args->value[GROUP],
                 [WEIR__JOB_DURABILITY] = args->value[DURABILITY],
+                [WEIR__JOB_UNIQUE] = args->value[UNIQUE],
+                [WEIR__JOB_FOR] = args->value[FOR],
+                [WEIR__JOB_ELSE] = args->value[ELSE],
+                [WEIR__JOB_MAX_WAIT] = args->value[MAX_WAIT],
             },
     };
     struct weir_error err = {0};
@@ -119,9 +143,10 @@ static bool is_jsonl_alone(const struct weir__args *args)
         weir__complain("--jsonl and --%s exclude each other; write \"%s\" into "
                        "each line",
                        flags[i].name,
-                       i == BODY_FILE ? "body"
-                       : i == HEADER  ? "headers"
-                                      : flags[i].name);
+                       i == BODY_FILE  ? "body"
+                       : i == HEADER   ? "headers"
+                       : i == MAX_WAIT ? "max_wait"
+                                       : flags[i].name);
         return false;
     }
     return true;
@@ -208,7 +233,9 @@ static bool check(struct weir__ask *ask)
 static void on_added(int code, const char *id, void *arg)
 {
     bool is_added = code == WEIR_OK || code == WEIR_EWEAK;
+    struct weir__ask *ask = arg;
 
+    (void)snprintf(ask->holder, sizeof(ask->holder), "%s", id); /* cut */
     weir__ask_on_code(code, is_added ? id : NULL, arg);
 }
 
@@ -288,6 +315,28 @@ static enum weir__exit say_weak(struct weir__ask *ask)
     return WEIR__EXIT_FAILED;
 }
 
+/* Of its id or its key. */
+static enum weir__exit say_exists(const struct weir__ask *ask)
+{
+    const struct weir_new_job *job = &ask->job;
+    char key[WEIR__TEXT_QUOTE_CAP];
+
+    if (job->id != NULL && strcmp(job->id, ask->holder) == 0)
+        weir__complain("a job \"%s\" exists already in topic \"%s\"; nothing "
+                       "was changed",
+                       job->id, ask->topic);
+    else if (job->unique != NULL)
+        weir__complain("job \"%s\" of topic \"%s\" has the key \"%s\"; "
+                       "nothing was changed",
+                       ask->holder, ask->topic,
+                       weir__text_quote(weir__slice_str(job->unique), key));
+    else
+        weir__complain("job \"%s\" of topic \"%s\" has the unique key that is "
+                       "in the body; nothing was changed",
+                       ask->holder, ask->topic);
+    return WEIR__EXIT_EXISTS;
+}
+
 static enum weir__exit refuse(struct weir__ask *ask, int code)
 {
     if (code == WEIR_EWEAK)
@@ -299,12 +348,7 @@ static enum weir__exit refuse(struct weir__ask *ask, int code)
     }
     if (weir__is_limit(code))
         return say_limit(ask, code);
-    if (code != WEIR_EEXISTS)
-        return WEIR__EXIT_NONE;
-    weir__complain("a job \"%s\" exists already in topic \"%s\"; nothing was "
-                   "changed",
-                   ask->job.id, ask->topic);
-    return WEIR__EXIT_EXISTS;
+    return code == WEIR_EEXISTS ? say_exists(ask) : WEIR__EXIT_NONE;
 }
 
 static enum weir__exit run(const struct weir__cli *cli,
@@ -338,8 +382,8 @@ const struct weir__command weir__cmd_add = {
              "added, but\n  within 10 s no server confirmed its durability, 2 "
              "wrong usage, or the body\n  is above max_body, or the server "
              "cannot confirm the durability, 4 an id\n  exists already, in "
-             "whatever state (nothing was changed for it), 5 server\n  "
-             "unreachable",
+             "whatever state, or another job has the key (nothing was\n  "
+             "changed for it), 5 server unreachable",
     .needs_kind = true,
     .check = check,
     .ask = ask_add,

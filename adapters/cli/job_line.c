@@ -56,8 +56,8 @@ static int refuse_name(const char *name, struct weir_error *err)
                                quote, near);
     return weir__error_set(err, WEIR_EINVAL,
                            "unknown name \"%s\"; a job has id, delay, at, "
-                           "body, retry, ttl, url, group, durability, headers, "
-                           "past and msgpack",
+                           "body, retry, ttl, url, group, durability, unique, "
+                           "for, else, max_wait, headers, past and msgpack",
                            quote);
 }
 

@@ -7,6 +7,7 @@
 #include "core/header.h"
 #include "core/options.h"
 #include "core/text.h"
+#include "core/unique.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -17,10 +18,12 @@ enum { URL_MAX = 2048 };
 #define YEARS_MS  (INT64_C(3650) * 24 * 3600 * 1000)
 
 static const char *const names[] = {
-    [WEIR__JOB_ID] = "id",       [WEIR__JOB_DELAY] = "delay",
-    [WEIR__JOB_AT] = "at",       [WEIR__JOB_RETRY] = "retry",
-    [WEIR__JOB_TTL] = "ttl",     [WEIR__JOB_URL] = "url",
-    [WEIR__JOB_GROUP] = "group", [WEIR__JOB_DURABILITY] = "durability",
+    [WEIR__JOB_ID] = "id",         [WEIR__JOB_DELAY] = "delay",
+    [WEIR__JOB_AT] = "at",         [WEIR__JOB_RETRY] = "retry",
+    [WEIR__JOB_TTL] = "ttl",       [WEIR__JOB_URL] = "url",
+    [WEIR__JOB_GROUP] = "group",   [WEIR__JOB_DURABILITY] = "durability",
+    [WEIR__JOB_UNIQUE] = "unique", [WEIR__JOB_FOR] = "for",
+    [WEIR__JOB_ELSE] = "else",     [WEIR__JOB_MAX_WAIT] = "max_wait",
 };
 
 const char *weir__job_field_name(enum weir__job_field field)
@@ -40,6 +43,9 @@ static struct shown show(const struct weir__job_texts *texts,
 
     (void)snprintf(shown.name, sizeof(shown.name), "%s%s", texts->dashes,
                    names[field]); /* fits */
+    for (char *at = shown.name; *texts->dashes != '\0' && *at != '\0'; at++)
+        if (*at == '_')
+            *at = '-';
     return shown;
 }
 
@@ -96,6 +102,42 @@ static int read_durability(const struct weir__job_texts *texts,
     return weir__option_read(&row, job->durability, &value, err);
 }
 
+static int read_unique(const struct weir__job_texts *texts,
+                       struct weir_new_job *job, struct weir_error *err)
+{
+    struct shown own = show(texts, WEIR__JOB_UNIQUE);
+    struct shown hold = show(texts, WEIR__JOB_FOR);
+    struct shown otherwise = show(texts, WEIR__JOB_ELSE);
+    struct shown max_wait = show(texts, WEIR__JOB_MAX_WAIT);
+    const struct weir__key_texts said = {
+        .hold = texts->value[WEIR__JOB_FOR],
+        .otherwise = texts->value[WEIR__JOB_ELSE],
+        .max_wait = texts->value[WEIR__JOB_MAX_WAIT],
+        .names = {hold.name, otherwise.name, max_wait.name},
+    };
+    struct weir__key_rule rule;
+    int rc;
+
+    job->unique = texts->value[WEIR__JOB_UNIQUE];
+    job->unique_for = said.hold;
+    job->unique_else = said.otherwise;
+    job->max_wait = said.max_wait;
+    if (job->unique == NULL) {
+        const char *name = said.hold != NULL        ? hold.name
+                           : said.otherwise != NULL ? otherwise.name
+                                                    : max_wait.name;
+
+        if (said.hold == NULL && said.otherwise == NULL &&
+            said.max_wait == NULL)
+            return WEIR_OK;
+        return weir__error_set(err, WEIR_EINVAL,
+                               "%s says something of a key: give %s, too", name,
+                               own.name);
+    }
+    rc = weir__key_check(own.name, weir__slice_str(job->unique), err);
+    return rc == WEIR_OK ? weir__key_rule_read(&said, &rule, err) : rc;
+}
+
 int weir__job_texts_read(const struct weir__job_texts *texts,
                          struct weir_new_job *job, struct weir_error *err)
 {
@@ -117,6 +159,8 @@ int weir__job_texts_read(const struct weir__job_texts *texts,
                                 err);
     if (rc == WEIR_OK)
         rc = read_durability(texts, job, err);
+    if (rc == WEIR_OK)
+        rc = read_unique(texts, job, err);
     if (rc == WEIR_OK)
         rc = weir__value_duration(show(texts, WEIR__JOB_DELAY).name,
                                   texts->value[WEIR__JOB_DELAY], delays,

@@ -18,6 +18,10 @@ enum weir__job_field {
     WEIR__JOB_URL,
     WEIR__JOB_GROUP,
     WEIR__JOB_DURABILITY,
+    WEIR__JOB_UNIQUE,
+    WEIR__JOB_FOR,
+    WEIR__JOB_ELSE,
+    WEIR__JOB_MAX_WAIT,
     WEIR__JOB_FIELDS
 };
 
@@ -27,7 +31,7 @@ struct weir__job_texts {
     const char *value[WEIR__JOB_FIELDS];
 };
 
-/* "id", "delay", ... */
+/* "id", "delay", ..., as JSON has it: an option has - for _. */
 const char *weir__job_field_name(enum weir__job_field field);
 
 /* Check them and fill all but the body of `job`, which borrows the texts.

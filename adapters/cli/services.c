@@ -439,7 +439,10 @@ static void note_unused(const struct weir__services *services,
                         const struct weir__log *log)
 {
     static const enum weir__topic_option unused[] = {
-        WEIR__TOPIC_max_body, WEIR__TOPIC_max_pending, WEIR__TOPIC_durability};
+        WEIR__TOPIC_max_body, WEIR__TOPIC_max_pending, WEIR__TOPIC_durability,
+        WEIR__TOPIC_unique,   WEIR__TOPIC_unique_for,  WEIR__TOPIC_unique_else,
+        WEIR__TOPIC_max_wait,
+    };
     const size_t count = sizeof(unused) / sizeof(unused[0]);
 
     for (size_t i = 0; i < count * services->config->topic_count; i++) {

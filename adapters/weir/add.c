@@ -73,6 +73,35 @@ static int read_durability(const struct weir_new_job *job, int64_t *ret_value,
                              job->durability, ret_value, err);
 }
 
+static int read_rule(const struct weir_new_job *job,
+                     struct weir__key_rule *ret_rule, struct weir_error *err)
+{
+    const struct weir__key_texts texts = {
+        .hold = job->unique_for,
+        .otherwise = job->unique_else,
+        .max_wait = job->max_wait,
+        .names = {"unique_for", "unique_else", "max_wait"},
+    };
+
+    return weir__key_rule_read(&texts, ret_rule, err);
+}
+
+static int check_key(const struct weir_new_job *job, struct weir_error *err)
+{
+    struct weir__key_rule rule;
+    int rc;
+
+    if (job->unique == NULL)
+        return job->unique_for == NULL && job->unique_else == NULL &&
+                       job->max_wait == NULL
+                   ? WEIR_OK
+                   : weir__error_set(err, WEIR_EINVAL,
+                                     "unique_for, unique_else and max_wait say "
+                                     "something of a key: give unique, too");
+    rc = weir__key_check("unique", weir__slice_str(job->unique), err);
+    return rc == WEIR_OK ? read_rule(job, &rule, err) : rc;
+}
+
 int weir__facade_check_job(const struct weir_new_job *job,
                            struct weir_error *err)
 {
@@ -92,6 +121,8 @@ int weir__facade_check_job(const struct weir_new_job *job,
         rc = weir__error_set(err, WEIR_ETOOBIG,
                              "url of %zu bytes is larger than %d bytes",
                              strlen(job->url), URL_MAX);
+    if (rc == WEIR_OK)
+        rc = check_key(job, err);
     if (rc == WEIR_OK && job->header_count > 0)
         rc = weir__headers_check(job->headers, job->header_count, err);
     return rc;
@@ -132,6 +163,11 @@ int weir__facade_check_fit(const char *topic, const char *kind,
         return weir__error_set(err, WEIR_EINVAL,
                                "topic %s is of kind %s: its jobs have no "
                                "durability, leave it out",
+                               topic, kind);
+    if (job->unique != NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind %s: its jobs have no "
+                               "unique keys, leave unique out",
                                topic, kind);
     if ((has_time || job->id != NULL || job->retry != NULL ||
          job->ttl_ms != 0 || job->url != NULL || job->header_count > 0) &&
@@ -220,6 +256,8 @@ int weir__facade_put(const struct weir_reactor *reactor,
         .record = &record,
         .delay_ms = job->delay_ms,
         .at_ms = job->at_ms,
+        .unique = text_of(job->unique),
+        .is_restored = old != NULL,
     };
     struct weir__buf attempts = {0};
     int64_t durability;
@@ -228,6 +266,8 @@ int weir__facade_put(const struct weir_reactor *reactor,
     if (job->durability != NULL &&
         read_durability(job, &durability, NULL) == WEIR_OK) /* was checked */
         new_job.durability = (uint32_t)durability;
+    if (job->unique != NULL)
+        (void)read_rule(job, &new_job.rule, NULL); /* was checked */
     if (old != NULL && !put_past(&new_job, &record, old, &attempts))
         rc = WEIR_ENOMEM;
     else if (job->header_count > 0)

@@ -17,6 +17,13 @@ struct weir__one {
     size_t room;
 };
 
+/* The id of a job that has the key of one of these, where that has less room.
+ */
+struct weir__long_id {
+    struct weir__long_id *next;
+    char text[WEIR_MAX_ID + 1];
+};
+
 /* A topic and jobs with all that they point to, in one piece of memory. */
 struct weir__copies {
     char topic[WEIR_MAX_TOPIC + 1];
@@ -72,6 +79,12 @@ void weir__many_free(struct weir__many *many)
 {
     if (many == NULL)
         return;
+    while (many->long_ids != NULL) {
+        struct weir__long_id *id = many->long_ids;
+
+        many->long_ids = id->next;
+        weir__mem_free(id);
+    }
     weir__mem_free(many->copies);
     weir__mem_free(many);
 }
@@ -126,15 +139,32 @@ static void finish(struct weir__many *many)
     many->done(many);
 }
 
+/* "" where there is no memory for it. */
+static const char *keep_long(struct weir__many *many, const char *id)
+{
+    struct weir__long_id *kept = weir__mem_new(sizeof(*kept));
+
+    if (kept == NULL)
+        return "";
+    kept->next = many->long_ids;
+    many->long_ids = kept;
+    memcpy(kept->text, id, strlen(id) + 1);
+    return kept->text;
+}
+
 static void on_added(int code, const char *id, void *arg)
 {
     struct weir__one *one = arg;
     struct weir__many *many = one->many;
+    struct weir_added *added = &many->added[one - many->ones];
     size_t len = strlen(id);
 
-    WEIR_ASSERT(many->open > 0 && len < one->room);
-    many->added[one - many->ones].code = code;
-    memcpy(one->id, id, len + 1);
+    WEIR_ASSERT(many->open > 0 && len <= WEIR_MAX_ID);
+    added->code = code;
+    if (len < one->room)
+        memcpy(one->id, id, len + 1);
+    else
+        added->id = keep_long(many, id);
     many->open--;
     if (many->open == 0)
         finish(many);
@@ -190,6 +220,10 @@ static size_t bytes_of(const struct weir_new_job *job)
     bytes += job->url == NULL ? 0 : strlen(job->url) + 1;
     bytes += job->group == NULL ? 0 : strlen(job->group) + 1;
     bytes += job->durability == NULL ? 0 : strlen(job->durability) + 1;
+    bytes += job->unique == NULL ? 0 : strlen(job->unique) + 1;
+    bytes += job->unique_for == NULL ? 0 : strlen(job->unique_for) + 1;
+    bytes += job->unique_else == NULL ? 0 : strlen(job->unique_else) + 1;
+    bytes += job->max_wait == NULL ? 0 : strlen(job->max_wait) + 1;
     for (size_t i = 0; i < job->header_count; i++)
         bytes += sizeof(*job->headers) + job->headers[i].name.len +
                  job->headers[i].value.len;
@@ -241,6 +275,10 @@ static void copy_job(struct weir_new_job *copy, const struct weir_new_job *job,
     copy->url = copy_text(to, job->url);
     copy->group = copy_text(to, job->group);
     copy->durability = copy_text(to, job->durability);
+    copy->unique = copy_text(to, job->unique);
+    copy->unique_for = copy_text(to, job->unique_for);
+    copy->unique_else = copy_text(to, job->unique_else);
+    copy->max_wait = copy_text(to, job->max_wait);
     copy->body = copy_slice(to, job->body);
 }
 

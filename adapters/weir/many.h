@@ -18,6 +18,7 @@ struct weir__many {
     struct weir__copies *copies; /* until they are added; NULL: none */
     struct weir_added *added;
     struct weir__one *ones; /* one for each job */
+    struct weir__long_id *long_ids;
     size_t count;
     size_t open;               /* not answered yet */
     struct weir__tally *tally; /* that counts it; NULL: not on the loop yet */

@@ -65,6 +65,10 @@ static int check_past(const struct weir_old_job *old, struct weir_error *err)
         return weir__error_set(err, WEIR_ETOOBIG,
                                "reason and error have %d bytes at most",
                                TEXT_MAX);
+    if (old->job.unique != NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "a job with a past takes no key: leave unique "
+                               "out");
     if (is_dead && (old->job.delay_ms != 0 || old->job.at_ms != 0))
         return weir__error_set(err, WEIR_EINVAL,
                                "a dead job is not due: leave delay and at out");

@@ -63,6 +63,7 @@ TEST(numbers_are_accepted_from_bound_to_bound)
         if (!weir__option_is_number(option) ||
             option->form == WEIR__OPTION_SWITCH ||
             option->form == WEIR__OPTION_DURABILITY ||
+            option->form == WEIR__OPTION_UNTIL ||
             option->form == WEIR__OPTION_CHOICE)
             continue;
         (void)snprintf(text, sizeof(text), "%lld%s", (long long)option->min,
@@ -76,6 +77,36 @@ TEST(numbers_are_accepted_from_bound_to_bound)
         EXPECT_INT(WEIR_EINVAL, weir__option_read(option, text, &value, &err));
         EXPECT_CONTAINS("is out of bounds: write ", err.text);
         EXPECT_TRUE(strncmp(err.text, option->name, strlen(option->name)) == 0);
+    }
+}
+
+TEST(how_long_a_key_is_held_is_a_duration_or_a_word)
+{
+    accepts("unique_for", "10m", 600000);
+    accepts("unique_for", "until-done", WEIR__UNTIL_DONE);
+    accepts("unique_for", "until-start", WEIR__UNTIL_START);
+    refuses("unique_for", "until",
+            "unique_for: \"until\" is not a duration (digits and ms, s, m, h, "
+            "d or w): write 1ms to 3650d, or until-start or until-done");
+    refuses("unique_for", "4000d",
+            "unique_for: \"4000d\" is out of bounds: write 1ms to 3650d, or "
+            "until-start or until-done");
+}
+
+TEST(a_field_is_a_place_in_the_body)
+{
+    static const char *const odd[] = {"order",     "body.",   "body..a",
+                                      "bodyorder", "body.a.", ".a"};
+
+    accepts("unique", "body", 0);
+    accepts("unique", "body.items.0.sku", 0);
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        struct weir_error err = {0};
+        int64_t got;
+
+        EXPECT_INT(WEIR_EINVAL,
+                   weir__option_read(option_of("unique"), odd[i], &got, &err));
+        EXPECT_CONTAINS("is no place in the body: write ", err.text);
     }
 }
 

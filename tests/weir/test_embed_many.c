@@ -10,7 +10,7 @@
 
 /* A host on libev: many jobs in one call, and calls from other threads. */
 static struct weir_added got[8];
-static char got_ids[8][32];
+static char got_ids[8][WEIR_MAX_ID + 1];
 static int answers, calls, runs, cancels, last_code;
 
 static void on_added(const struct weir_added *added, size_t count, void *arg)
@@ -44,6 +44,39 @@ TEST(one_answer_tells_what_became_of_each_of_many)
     EXPECT_STR("b", got_ids[3]);
     host_close();
     EXPECT_INT(1, answers);
+}
+
+TEST(who_has_the_key_of_one_of_many_is_told_whatever_its_id_is)
+{
+    static char holder[WEIR_MAX_ID + 1];
+    struct weir_new_job jobs[3] = {{.unique = "k"}, {.id = "a"}, {.id = "b"}};
+    struct weir_new_jobs many = {"orders", jobs, 3, on_added, NULL};
+    struct weir_new_job first = {.id = holder, .unique = "k"};
+    struct weir_error err = {0};
+
+    memset(holder, 'h', WEIR_MAX_ID);
+    host_open(NULL);
+    EXPECT_INT(WEIR_OK,
+               weir_reactor_add(weir, "orders", &first, NULL, NULL, NULL));
+    jobs[1].unique = "k";
+    jobs[2].unique_for = "1h";
+    EXPECT_INT(WEIR_EINVAL, weir_reactor_add_many(weir, &many, &err));
+    EXPECT_CONTAINS("job 2: unique_for, unique_else and max_wait say something",
+                    err.text);
+    jobs[2].unique = "l";
+    EXPECT_INT(WEIR_OK, weir_reactor_add_many(weir, &many, NULL));
+    AWAIT(answers == 1);
+    EXPECT_INT(WEIR_EEXISTS, got[0].code);
+    EXPECT_STR(holder, got_ids[0]);
+    EXPECT_INT(WEIR_EEXISTS, got[1].code);
+    EXPECT_STR(holder, got_ids[1]);
+    EXPECT_INT(WEIR_OK, got[2].code);
+    EXPECT_INT(WEIR_OK, weir_reactor_submit(weir, &many, NULL));
+    AWAIT(answers == 2);
+    EXPECT_STR(holder, got_ids[1]);
+    EXPECT_INT(WEIR_EEXISTS, got[2].code);
+    EXPECT_STR("b", got_ids[2]);
+    host_close();
 }
 
 TEST(where_one_of_many_is_wrong_none_is_added)

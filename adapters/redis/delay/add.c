@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
-#include "adapters/msgpack/record.h"
-#include "adapters/redis/delay/private.h"
-#include "adapters/redis/store/cluster.h"
-#include "adapters/redis/store/confirm.h"
+#include "adapters/redis/delay/add_call.h"
+#include "adapters/redis/delay/unique.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -21,23 +19,9 @@ enum {
     CALLS_MOST = 8,   /* on their way, or so many bytes: then the rest waits */
     BYTES_MOST = 4 * 1024 * 1024,
     SLOTS_LEAST = WEIR__SLOTS_MAX, /* of a call: a pack */
-    CALL_NS = 1000 * 1000, /* that one should take: some take five times that */
-    LONE_BYTES = 4096, /* of a pack that comes with its call: Lua hashes it */
-    KEYS = 5,          /* of the topic */
-    LONE_KEYS = 8      /* likewise, of a job that comes alone */
-};
-
-struct add_call {
-    struct weir__request request;
-    struct weir__confirm confirm; /* its durability 0: there is no need */
-    struct weir__adds *adds;
-    size_t first, end; /* its items */
-    bool is_second;    /* its packs were staged again */
-    bool is_again;     /* it was acknowledged by another server */
-    uint32_t call_slot;
-    uint64_t number; /* grows from call to call */
-    size_t planned_count;
-    struct weir__planned_pack planned_packs[];
+    KEY_HELD = 512,                /* what the script answers then */
+    KEYED_MOST = 64, /* jobs of a call: each costs more, in a pack of its own */
+    CALL_NS = 1000 * 1000 /* that one should take: some take five times that */
 };
 
 /* --- answering ---------------------------------------------------------- */
@@ -50,20 +34,23 @@ static void answer(const struct weir__adds *adds, struct weir__item *item,
     const char *id = item->id_len > 0
                          ? (const char *)adds->items.bytes.ptr + item->id_at
                          : "~";
+    const char *holder = weir__item_holder(&adds->items, item);
     weir_added_fn fn = item->fn;
 
     if (fn == NULL)
         return;
     if (item->code != WEIR_OK && code == WEIR_OK)
         code = item->code;
+    if (holder != NULL && code == WEIR_EEXISTS)
+        made = holder;
     item->fn = NULL;
     fn(code, made != NULL ? made : id, item->arg);
 }
 
 /* The planned pack that an item of the call is in, not ahead of `*next`;
  * duplicates are in none. */
-static const struct weir__planned_pack *planned_of(const struct add_call *call,
-                                                   size_t at, size_t *next)
+static const struct weir__planned_pack *
+planned_of(const struct weir__add_call *call, size_t at, size_t *next)
 {
     while (*next < call->planned_count) {
         const struct weir__planned_pack *planned = &call->planned_packs[*next];
@@ -79,7 +66,8 @@ static const struct weir__planned_pack *planned_of(const struct add_call *call,
 
 /* Answers the call's items, except those that went to another call; or only
  * what was refused. Returns how many are left. */
-static size_t answer_call(struct add_call *call, int code, bool is_refused_only)
+static size_t answer_call(struct weir__add_call *call, int code,
+                          bool is_refused_only)
 {
     struct weir__adds *adds = call->adds;
     size_t next = 0, left = 0;
@@ -103,7 +91,7 @@ static size_t answer_call(struct add_call *call, int code, bool is_refused_only)
     return left;
 }
 
-static void finish(struct add_call *call, int code)
+static void finish(struct weir__add_call *call, int code)
 {
     (void)answer_call(call, code, false); /* none is */
     weir__call_slot_leave(call->adds->topic->base.store, call->call_slot);
@@ -113,122 +101,15 @@ static void finish(struct add_call *call, int code)
 
 /* --- sending ------------------------------------------------------------ */
 
-/* What both scripts are told first. */
-static void write_head(struct weir__buf *buf, const struct add_call *call,
-                       const struct weir__script *script, size_t keys,
-                       size_t args)
-{
-    const struct weir__delay_topic *topic = call->adds->topic;
-    bool has_mixed = false;
-
-    for (size_t i = 0; i < call->planned_count; i++)
-        has_mixed = has_mixed || call->planned_packs[i].is_mixed;
-    weir__resp_eval(buf, script, keys + call->planned_count + has_mixed,
-                    4 + args);
-    weir__prefix_keys(buf, &topic->base.prefix, "wait ids meta idle seen");
-    if (keys > KEYS)
-        weir__prefix_keys(buf, &topic->base.prefix, "run lease held");
-    for (size_t i = 0; i < call->planned_count; i++)
-        weir__prefix_pack(buf, &topic->base.prefix, call->planned_packs[i].seq);
-    if (has_mixed)
-        weir__prefix_key(buf, &topic->base.prefix, "due");
-    weir__resp_str(buf, topic->base.name);
-    weir__resp_str(buf, "delay");
-    weir__call_slot_write(buf, call->request.store, call->call_slot,
-                          call->number);
-}
-
-static void write_when(struct weir__buf *buf, const struct add_call *call,
-                       const struct weir__planned_pack *planned)
-{
-    const struct weir__items *items = &call->adds->items;
-    struct weir__buf *when = &call->adds->topic->shared->scratch[0];
-
-    weir__buf_reset(when);
-    weir__planned_pack_when(when, items, planned);
-    weir__resp_bytes(buf, weir__buf_slice(when));
-    buf->failed = buf->failed || when->failed;
-}
-
-static void write_call(struct weir__buf *buf, const struct add_call *call)
-{
-    bool has_made = call->adds->has_made;
-
-    write_head(buf, call, &weir__script_delay_add, KEYS,
-               3 * call->planned_count + has_made);
-    for (size_t i = 0; i < call->planned_count; i++) {
-        const struct weir__planned_pack *planned = &call->planned_packs[i];
-
-        weir__resp_int(buf, (int64_t)planned->count);
-        weir__resp_int(buf, (int64_t)planned->size.header_len);
-        write_when(buf, call, planned);
-    }
-    if (has_made)
-        weir__resp_str(buf, "~~");
-}
-
-/* One job, whose pack comes as an argument of a script for just that. */
-static bool is_lone(const struct add_call *call)
-{
-    return call->planned_count == 1 && call->planned_packs[0].count == 1 &&
-           call->planned_packs[0].size.len <= LONE_BYTES;
-}
-
-/* All nodes of a cluster would hear of the job, body and all. */
-static bool hands_over(const struct add_call *call)
-{
-    return !weir__cluster_is_one(call->request.store);
-}
-
-static void write_lone_call(struct weir__buf *buf, const struct add_call *call)
-{
-    const struct weir__conn *commands =
-        call->adds->topic->base.place->server->commands;
-    const struct weir__items *items = &call->adds->items;
-    const struct weir__planned_pack *planned = &call->planned_packs[0];
-
-    write_head(buf, call, &weir__script_delay_add_one, LONE_KEYS, 4);
-    write_when(buf, call, planned);
-    weir__resp_bytes(buf, weir__item_id(items, &items->list[planned->first]));
-    weir__resp_begin(buf, planned->size.len);
-    weir__planned_pack_write(buf, items, planned);
-    weir__resp_end(buf);
-    weir__resp_str(buf, hands_over(call) ? weir__conn_identity(commands) : "");
-}
-
 enum { FLAGS = WEIR__SEND_AGAIN | WEIR__SEND_REPLAY };
-
-/* Both kinds of commands are sent again after a reconnect, in this order; the
- * script recognises a repeat by its call slot and number. */
-static void send_call(struct add_call *call, unsigned flags)
-{
-    struct weir__delay_topic *topic = call->adds->topic;
-    struct weir__buf bytes = {0};
-
-    if (is_lone(call)) {
-        write_lone_call(&bytes, call);
-        weir__place_send(topic->base.place, &bytes, &weir__script_delay_add_one,
-                         flags, &call->request);
-        return;
-    }
-    for (size_t i = 0; i < call->planned_count; i++) {
-        (void)weir__planned_pack_stage(&bytes, &topic->base.prefix,
-                                       &call->adds->items,
-                                       &call->planned_packs[i]);
-        weir__place_send(topic->base.place, &bytes, NULL, flags, NULL);
-    }
-    write_call(&bytes, call);
-    weir__place_send(topic->base.place, &bytes, &weir__script_delay_add, flags,
-                     &call->request);
-}
 
 /* Adds nothing where the server knows it. */
 static void send_again(struct weir__confirm *confirm)
 {
-    struct add_call *call = confirm->call;
+    struct weir__add_call *call = confirm->call;
 
     call->is_again = true;
-    send_call(call, WEIR__SEND_HERE | WEIR__SEND_REPLAY);
+    weir__add_call_send(call, WEIR__SEND_HERE | WEIR__SEND_REPLAY);
 }
 
 static void on_confirmed(struct weir__confirm *confirm, int code)
@@ -239,12 +120,12 @@ static void on_confirmed(struct weir__confirm *confirm, int code)
 static void on_added(struct weir__request *request, int code,
                      const struct redisReply *reply);
 
-static void prepare_confirm(struct add_call *call)
+static void prepare_confirm(struct weir__add_call *call)
 {
     const struct weir__item *first = &call->adds->items.list[call->first];
     struct weir__confirm *confirm = &call->confirm;
 
-    confirm->durability = (uint32_t)(first->group >> WEIR__GROUP_DURABILITY);
+    confirm->durability = weir__group_durability(first->group);
     if (confirm->durability == 0)
         return;
     confirm->topic = &call->adds->topic->base;
@@ -256,11 +137,11 @@ static void prepare_confirm(struct add_call *call)
 }
 
 /* Of planned packs that were named just now. NULL when out of memory. */
-static struct add_call *call_new(struct weir__adds *adds,
-                                 const struct weir__planned_pack *planned_packs,
-                                 size_t count)
+static struct weir__add_call *
+call_new(struct weir__adds *adds,
+         const struct weir__planned_pack *planned_packs, size_t count)
 {
-    struct add_call *call =
+    struct weir__add_call *call =
         weir__mem_new(sizeof(*call) + count * sizeof(planned_packs[0]));
 
     if (call == NULL)
@@ -270,6 +151,7 @@ static struct add_call *call_new(struct weir__adds *adds,
         return NULL;
     }
     call->number = adds->topic->base.store->seqs.last;
+    call->has_keys = adds->items.list[planned_packs[0].first].key_len > 0;
     call->request.store = adds->topic->base.store;
     call->request.done = on_added;
     call->adds = adds;
@@ -286,7 +168,7 @@ static struct add_call *call_new(struct weir__adds *adds,
 
 /* --- replies ------------------------------------------------------------ */
 
-static void fail_planned(struct add_call *call, size_t index)
+static void fail_planned(struct weir__add_call *call, size_t index)
 {
     const struct weir__planned_pack *planned = &call->planned_packs[index];
 
@@ -297,10 +179,11 @@ static void fail_planned(struct add_call *call, size_t index)
 /* The pack was not staged (its minute passed, the server was out of memory), or
  * another producer has one of this name, and our number with it: once more
  * under a new name, then it is an error. */
-static void stage_again(struct add_call *call, size_t index, bool is_taken)
+static void stage_again(struct weir__add_call *call, size_t index,
+                        bool is_taken)
 {
     struct weir__planned_pack planned = call->planned_packs[index];
-    struct add_call *second = NULL;
+    struct weir__add_call *second = NULL;
 
     if (is_taken)
         weir__redis_number_by_chance(call->request.store);
@@ -314,13 +197,37 @@ static void stage_again(struct add_call *call, size_t index, bool is_taken)
     }
     call->planned_packs[index].is_elsewhere = true;
     second->is_second = true;
-    send_call(second, FLAGS);
+    weir__add_call_send(second, FLAGS);
+}
+
+/* Elements of a reply that tell of a job that was refused. */
+static size_t told_of_each(const struct weir__add_call *call)
+{
+    return call->has_keys ? 3 : 2;
+}
+
+/* Another job holds the key of this one. */
+static bool read_holder(struct weir__adds *adds, struct weir__item *item,
+                        const struct redisReply *reply, size_t i)
+{
+    struct weir_slice id;
+
+    if (!weir__reply_str(reply, i, &id) || id.len > WEIR_MAX_ID ||
+        memchr(id.ptr, '\0', id.len) != NULL)
+        return false;
+    item->code = WEIR_EEXISTS;
+    if (item->holder_at != 0)
+        return true; /* the call was sent again */
+    return weir__adds_set_holder(adds, item, id);
 }
 
 /* Enter what the script refused. False: not an answer of the script. */
-static bool read_pairs(struct add_call *call, const struct redisReply *reply)
+static bool read_refused(struct weir__add_call *call,
+                         const struct redisReply *reply)
 {
-    for (size_t i = 1; i + 1 < (size_t)reply->elements; i += 2) {
+    size_t each = told_of_each(call);
+
+    for (size_t i = 1; i + each <= (size_t)reply->elements; i += each) {
         struct weir__item *items;
         int64_t index, slot;
 
@@ -332,7 +239,10 @@ static bool read_pairs(struct add_call *call, const struct redisReply *reply)
         if (call->planned_packs[index].is_elsewhere)
             continue; /* the call was sent again */
         items = &call->adds->items.list[call->planned_packs[index].first];
-        if (slot >= WEIR__SLOTS_MAX)
+        if (slot == KEY_HELD && call->has_keys) {
+            if (!read_holder(call->adds, items, reply, i + 2))
+                return false;
+        } else if (slot >= WEIR__SLOTS_MAX)
             items[slot % WEIR__SLOTS_MAX].code = WEIR_EFULL;
         else if (slot >= 0)
             items[slot].code = WEIR_EEXISTS;
@@ -344,15 +254,17 @@ static bool read_pairs(struct add_call *call, const struct redisReply *reply)
     return true;
 }
 
-/* Stored options come last: an even number of elements in all. When they
- * changed, the next add reads what concerns it. */
-static void note_revision(struct weir__delay_topic *topic,
+/* Where options are stored their revision comes last. When they changed, the
+ * next add reads what concerns it. */
+static void note_revision(const struct weir__add_call *call,
                           const struct redisReply *reply)
 {
+    struct weir__delay_topic *topic = call->adds->topic;
     size_t count = (size_t)reply->elements;
+    bool has_it = (count - 1) % told_of_each(call) == 1;
     int64_t revision = 0;
 
-    if (count % 2 == 0 && !weir__reply_int(reply, count - 1, &revision))
+    if (has_it && !weir__reply_int(reply, count - 1, &revision))
         return;
     if (topic->limits_revision != revision)
         topic->base.limits.connection = 0;
@@ -360,7 +272,8 @@ static void note_revision(struct weir__delay_topic *topic,
 }
 
 /* Returns what it means. */
-static int read_answer(struct add_call *call, const struct redisReply *reply)
+static int read_answer(struct weir__add_call *call,
+                       const struct redisReply *reply)
 {
     int64_t added;
 
@@ -368,14 +281,14 @@ static int read_answer(struct add_call *call, const struct redisReply *reply)
         return WEIR_ESERVER;
     if (added < 0)
         return WEIR_EKIND;
-    if (!read_pairs(call, reply))
+    if (!read_refused(call, reply))
         return WEIR_ESERVER;
-    note_revision(call->adds->topic, reply);
+    note_revision(call, reply);
     return WEIR_OK;
 }
 
 /* Small calls say nothing of what a slot costs. */
-static void note_work(const struct add_call *call)
+static void note_work(const struct weir__add_call *call)
 {
     struct weir__delay_topic *topic = call->adds->topic;
     int64_t ns = weir__conn_take_work_ns(topic->base.place->server->commands);
@@ -401,7 +314,8 @@ static void note_answer(struct weir__delay_topic *topic)
 static void on_added(struct weir__request *request, int code,
                      const struct redisReply *reply)
 {
-    struct add_call *call = (struct add_call *)request; /* its first member */
+    struct weir__add_call *call =
+        (struct weir__add_call *)request; /* its first member */
     struct weir__delay_topic *topic = call->adds->topic;
 
     weir__topic_log_error(&topic->base, "add", code, reply);
@@ -487,6 +401,8 @@ static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
         adds->items.list[first].group >> WEIR__GROUP_DURABILITY;
     size_t slots = 0, most = most_slots(adds->topic);
 
+    if (adds->items.list[first].key_len > 0)
+        most = KEYED_MOST;
     shared->planned_packs.count = 0;
     while (first < end && shared->planned_packs.count < CALL_PACKS &&
            adds->items.list[first].group >> WEIR__GROUP_DURABILITY ==
@@ -518,7 +434,7 @@ static bool send_next(struct weir__adds *adds)
 {
     const struct weir__planned_packs *planned_packs =
         &adds->topic->shared->planned_packs;
-    struct add_call *call = NULL;
+    struct weir__add_call *call = NULL;
 
     if (plan_call(adds, adds->next, adds->end))
         call = call_new(adds, planned_packs->list, planned_packs->count);
@@ -527,7 +443,7 @@ static bool send_next(struct weir__adds *adds)
     if (call->end == adds->end)
         call->end = adds->items.count; /* the duplicates go with the last */
     adds->next = call->end;
-    send_call(call, FLAGS);
+    weir__add_call_send(call, FLAGS);
     return true;
 }
 

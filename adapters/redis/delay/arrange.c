@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/delay/private.h"
+#include "adapters/redis/delay/unique.h"
 #include "adapters/redis/store/confirm.h"
 
 /* What was collected, before it leaves: what the topic refuses or another job
@@ -27,7 +27,7 @@ static void refuse_bodies(struct weir__adds *adds)
 static uint32_t durability_of(const struct weir__delay_topic *topic,
                               const struct weir__item *item)
 {
-    uint32_t own = (uint32_t)(item->group >> WEIR__GROUP_DURABILITY);
+    uint32_t own = weir__group_durability(item->group);
 
     return own != 0 ? own : topic->base.limits.durability;
 }
@@ -96,6 +96,7 @@ size_t weir__adds_arrange(struct weir__adds *adds, const int codes[2])
     refuse_bodies(adds);
     if (needs_confirm(adds))
         part_by_durability(adds, codes);
+    adds->is_mixed = weir__adds_find_keys(adds) || adds->is_mixed;
     sort(adds);
     while (end > 0 && items->list[end - 1].group == UINT32_MAX)
         end--;

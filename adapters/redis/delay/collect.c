@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/delay/private.h"
+#include "adapters/redis/delay/unique.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -96,18 +96,26 @@ static bool collect(struct weir__adds *adds, const struct weir__new_job *job,
 
     if (item == NULL)
         return false;
+    if (job->unique.len > 0 &&
+        !weir__item_set_key(items, item, job->unique, &job->rule)) {
+        items->count--;
+        items->bytes.len = start;
+        return false;
+    }
     item->is_absolute = job->at_ms != 0;
     item->ms = item->is_absolute ? job->at_ms : job->delay_ms;
     item->group = (item->is_absolute ? WEIR__GROUP_ABSOLUTE : 0u) +
                   (job->id.len == 0 ? WEIR__GROUP_MADE : 0u) +
                   (job->durability << WEIR__GROUP_DURABILITY);
     item->body_len = (uint32_t)job->record->body.len;
+    item->is_restored = job->is_restored;
     item->fn = fn;
     item->arg = arg;
     adds->topic->shared->collected += items->bytes.len - start;
     adds->has_durability = adds->has_durability || job->durability != 0;
     adds->has_made =
         adds->has_made || (job->id.len > 0 && job->id.ptr[0] == '~');
+    adds->has_keys = adds->has_keys || item->key_len > 0;
     adds->is_mixed = adds->is_mixed || item->group != items->list[0].group;
     adds->is_uneven = adds->is_uneven || item->ms != items->list[0].ms;
     return true;

@@ -10,6 +10,7 @@
 #include "adapters/redis/store/store.h"
 #include "core/assert.h"
 #include "core/mem.h"
+#include "core/text.h"
 
 enum {
     PACK_BYTES = 256 * 1024, /* a larger job goes alone */
@@ -95,7 +96,10 @@ static int compare(uint64_t one, uint64_t other)
 static int by_group(const void *left, const void *right)
 {
     const struct weir__item *one = left, *other = right;
+    bool have_keys = one->key_len > 0 && other->key_len > 0;
 
+    if (have_keys && one->code == WEIR_OK && other->code == WEIR_OK)
+        return compare(one->index, other->index);
     if (one->group != other->group)
         return compare(one->group, other->group);
     if (one->ms != other->ms)
@@ -152,7 +156,8 @@ void weir__items_find_duplicates(struct weir__items *items)
     if (entries == NULL)
         return; /* then the pack that comes first on the server wins */
     for (size_t i = 0; i < items->count; i++)
-        if (items->list[i].code == WEIR_OK && items->list[i].id_len > 0)
+        if (items->list[i].code == WEIR_OK && items->list[i].id_len > 0 &&
+            items->list[i].key_len == 0)
             entries[count++] = (struct id_entry){
                 weir__item_id(items, &items->list[i]), &items->list[i]};
     if (count > 1)
@@ -214,9 +219,11 @@ static size_t fitting(const struct weir__items *items, size_t first, size_t end,
     return count;
 }
 
+/* A job with a unique key has an id in its pack, too, where weir makes it. */
 static void jobs_of(const struct weir__items *items,
                     const struct weir__planned_pack *planned,
-                    struct weir__pack_job jobs[WEIR__SLOTS_MAX])
+                    struct weir__pack_job jobs[WEIR__SLOTS_MAX],
+                    char made[WEIR__MADE_ID_LEN + 1])
 {
     WEIR_ASSERT(planned->count > 0 && planned->count <= WEIR__SLOTS_MAX);
     for (size_t i = 0; i < planned->count; i++) {
@@ -225,14 +232,19 @@ static void jobs_of(const struct weir__items *items,
         jobs[i].id = weir__item_id(items, item);
         jobs[i].record = weir__item_record(items, item);
     }
+    if (planned->has_ids && jobs[0].id.len == 0) {
+        weir__made_id(planned->seq, 0, made);
+        jobs[0].id = weir__slice_of(made, WEIR__MADE_ID_LEN);
+    }
 }
 
 static void measure(const struct weir__items *items,
                     struct weir__planned_pack *planned)
 {
     struct weir__pack_job jobs[WEIR__SLOTS_MAX];
+    char made[WEIR__MADE_ID_LEN + 1];
 
-    jobs_of(items, planned, jobs);
+    jobs_of(items, planned, jobs, made);
     planned->size = weir__pack_measure(jobs, planned->count, planned->has_ids);
 }
 
@@ -291,16 +303,20 @@ void weir__planned_pack_plan(const struct weir__items *items, size_t first,
                              size_t end, struct weir__planned_pack *ret_planned)
 {
     struct weir__planned_pack planned = {.first = first};
-    size_t mixed = fitting(items, first, end, false);
+    size_t mixed;
 
     WEIR_ASSERT(first < end && end <= items->count);
+    if (items->list[first].key_len > 0)
+        end = first + 1; /* it may be replaced */
+    mixed = fitting(items, first, end, false);
     planned.count = fitting(items, first, end, true);
     if (planned.count < mixed) {
         planned.count = mixed;
         planned.is_scattered = true;
         planned.is_mixed = items->list[first].away == NULL;
     }
-    planned.has_ids = items->list[first].id_len > 0;
+    planned.has_ids =
+        items->list[first].id_len > 0 || items->list[first].key_len > 0;
     measure(items, &planned);
     trim(items, end, &planned);
     *ret_planned = planned;
@@ -311,8 +327,9 @@ void weir__planned_pack_write(struct weir__buf *buf,
                               const struct weir__planned_pack *planned)
 {
     struct weir__pack_job jobs[WEIR__SLOTS_MAX];
+    char made[WEIR__MADE_ID_LEN + 1];
 
-    jobs_of(items, planned, jobs);
+    jobs_of(items, planned, jobs, made);
     weir__pack_write(buf, jobs, planned->count, planned->has_ids);
 }
 

@@ -32,13 +32,16 @@ struct weir__item {
     uint32_t id_len; /* 0: the id is made */
     uint32_t record_len;
     uint32_t body_len;
-    int code; /* the answer, once it is known */
+    uint32_t key_at, key_len; /* of its unique key and rule; no length: none */
+    uint32_t holder_at; /* of the id of who holds that key; 0: not known */
+    int code;           /* the answer, once it is known */
     weir_added_fn fn;
     void *arg;
     struct weir__claimed_node *node; /* the node a run was claimed with */
     uint32_t slot;
     uint32_t outcome;
-    bool is_absolute;               /* ms is a server time */
+    bool is_absolute; /* ms is a server time */
+    bool is_restored; /* whatever its body says it has no unique key */
     struct weir__delay_topic *away; /* the topic of a follow-up or a dead job;
                                        NULL: this one */
 };
@@ -62,11 +65,12 @@ struct weir__item *weir__items_append(struct weir__items *items,
                                       struct weir_slice id,
                                       const struct weir__record *record);
 
-/* Order by group, due time, arrival. */
+/* Order by group, due time, arrival; those with unique keys by arrival. */
 void weir__items_sort(struct weir__items *items);
 
 /* Mark all but the first of equal ids with WEIR_EEXISTS, and put them into
- * group UINT32_MAX. Leaves the items in no particular order. */
+ * group UINT32_MAX; those with unique keys are left to the server. Leaves the
+ * items in no particular order. */
 void weir__items_find_duplicates(struct weir__items *items);
 
 struct weir_slice weir__item_id(const struct weir__items *items,

@@ -219,14 +219,22 @@ struct weir__adds {
     bool is_uneven;      /* not all due at the same time */
     bool has_durability; /* some say where they have to be */
     bool has_made;       /* some bring an id that weir made elsewhere */
+    bool has_keys;       /* some were given a unique key */
 };
 
 /* Groups of their items: bits. */
 enum {
     WEIR__GROUP_ABSOLUTE = 1,
     WEIR__GROUP_MADE = 2,
-    WEIR__GROUP_DURABILITY = 8 /* from this one on; 0: the server's alone */
+    WEIR__GROUP_DURABILITY = 8,  /* from this one on; 0: the server's alone */
+    WEIR__GROUP_UNIQUE = 1 << 20 /* it has a unique key */
 };
+
+static inline uint32_t weir__group_durability(uint64_t group)
+{
+    return (uint32_t)(group & (WEIR__GROUP_UNIQUE - 1)) >>
+           WEIR__GROUP_DURABILITY;
+}
 
 /* --- delay/arrange.c ------------------------------------------------------ */
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <string.h>
+
 #include "adapters/redis/store/kind.h"
 #include "core/text.h"
 
@@ -14,6 +16,14 @@ static size_t max_body_of(const struct redisReply *reply)
                    weir__size_parse(text, &bytes, NULL) == WEIR_OK && bytes > 0
                ? (size_t)bytes
                : WEIR_MAX_BODY;
+}
+
+static void log_ignored(const struct weir__store_topic *topic,
+                        const struct weir_error *err)
+{
+    weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
+              "redis: %s: the stored option is ignored: %s", topic->name,
+              err->text);
 }
 
 /* What is stored beats what the topic is served with, but for what is pinned.
@@ -33,10 +43,46 @@ static uint32_t durability_of(const struct weir__store_topic *topic,
         return options->durability;
     if (weir__option_read(row, (const char *)text.ptr, &value, &err) == WEIR_OK)
         return (uint32_t)value;
-    weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
-              "redis: %s: the stored option is ignored: %s", topic->name,
-              err.text);
+    log_ignored(topic, &err);
     return options->durability;
+}
+
+static const char *text_at(const struct redisReply *reply, size_t i)
+{
+    struct weir_slice text;
+
+    return weir__reply_str(reply, i, &text) ? (const char *)text.ptr : NULL;
+}
+
+/* Jobs have no unique keys where the rule is wrong. */
+static void read_unique(struct weir__store_topic *topic,
+                        const struct redisReply *reply)
+{
+    const struct weir__key_texts texts = {
+        .hold = text_at(reply, 3),
+        .otherwise = text_at(reply, 4),
+        .max_wait = text_at(reply, 5),
+        .names = {"unique_for", "unique_else", "max_wait"},
+    };
+    struct weir__limits *limits = &topic->limits;
+    const char *path = text_at(reply, 2);
+    struct weir_error err = {0};
+    int rc;
+
+    limits->is_unique = false;
+    if (path == NULL)
+        return;
+    rc = weir__option_check(&weir__topic_options[WEIR__TOPIC_unique], path,
+                            &err);
+    if (rc == WEIR_OK)
+        rc = weir__key_rule_read(&texts, &limits->rule, &err);
+    if (rc < 0) {
+        log_ignored(topic, &err);
+        return;
+    }
+    limits->is_unique = true;
+    path += strlen(path) > strlen("body") ? strlen("body.") : strlen("body");
+    memcpy(limits->unique, path, strlen(path) + 1); /* it fits, as it is */
 }
 
 static void on_limits(struct weir__request *request, int code,
@@ -52,6 +98,7 @@ static void on_limits(struct weir__request *request, int code,
     }
     limits->max_body = max_body_of(reply);
     limits->durability = durability_of(topic, reply);
+    read_unique(topic, reply);
     limits->connection = topic->place->server->connection;
     limits->read_ns = weir__redis_now_ns(topic->store);
     weir__topic_mark(topic);
@@ -59,6 +106,10 @@ static void on_limits(struct weir__request *request, int code,
 
 bool weir__limits_known(struct weir__store_topic *topic)
 {
+    static const char *const names[] = {"max_body",    "durability",
+                                        "unique",      "unique_for",
+                                        "unique_else", "max_wait"};
+    const size_t count = sizeof(names) / sizeof(names[0]);
     struct weir__limits *limits = &topic->limits;
     const struct weir__server *server = topic->place->server;
     struct weir__buf bytes = {0};
@@ -69,9 +120,9 @@ bool weir__limits_known(struct weir__store_topic *topic)
     limits->request.done = on_limits;
     limits->topic = topic;
     limits->is_asked = true;
-    weir__prefix_command(&bytes, &topic->prefix, 4, "HMGET", "options");
-    weir__resp_str(&bytes, "max_body");
-    weir__resp_str(&bytes, "durability");
+    weir__prefix_command(&bytes, &topic->prefix, 2 + count, "HMGET", "options");
+    for (size_t i = 0; i < count; i++)
+        weir__resp_str(&bytes, names[i]);
     weir__place_send(topic->place, &bytes, NULL, WEIR__SEND_AGAIN,
                      &limits->request);
     return false;

@@ -130,18 +130,21 @@ static bool was_lost(const struct weir__script *script,
     return weir__reply_int(reply, 0, &number) && number > 0;
 }
 
-/* Pairs tell of jobs that were not added: to a repeat the same ones. */
+/* Pairs, or three elements each, tell of jobs that were not added: to a repeat
+ * the same ones. */
 static bool is_refused(const struct weir__script *script,
                        const struct redisReply *reply, size_t elements)
 {
     bool is_add = script == &weir__script_delay_add ||
                   script == &weir__script_delay_add_one;
+    bool has_keys = script == &weir__script_delay_add_unique;
     int64_t number;
 
-    if (!is_add && script != &weir__script_bounded_add)
+    if (!is_add && !has_keys && script != &weir__script_bounded_add)
         return false;
     return (weir__reply_int(reply, 0, &number) && number < 0) ||
-           (is_add && (reply->elements + 1) / 2 > (elements + 1) / 2);
+           (is_add && (reply->elements + 1) / 2 > (elements + 1) / 2) ||
+           (has_keys && (reply->elements + 2) / 3 > (elements + 2) / 3);
 }
 
 enum weir__replayed weir__redis_judge(const struct weir__script *script,

@@ -95,8 +95,11 @@ struct weir__store_topic {
         bool is_asked;
         uint64_t connection; /* on which they were read; 0: none, read again */
         int64_t read_ns;
-        size_t max_body;     /* bytes */
-        uint32_t durability; /* WEIR__DURABILITY_... */
+        size_t max_body;      /* bytes */
+        uint32_t durability;  /* WEIR__DURABILITY_... */
+        char unique[128 + 1]; /* path in the body; is_unique: keys are there */
+        bool is_unique;
+        struct weir__key_rule rule;
     } limits;
 
     bool wants_claim;

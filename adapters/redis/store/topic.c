@@ -140,8 +140,8 @@ int weir__topic_check_key(const struct weir__store_topic *topic,
 #define HOLDING_KEYS "wait run dead relay fifo parked rot hot out"
 #define OTHER_KEYS                                                          \
     "options meta lease held due rec seen started late past auto alive ttl" \
-    " lock lockers probe idle"
-enum { HOLDING_COUNT = 9, OTHER_COUNT = 17 };
+    " lock lockers probe unique idle"
+enum { HOLDING_COUNT = 9, OTHER_COUNT = 18 };
 
 static int check_settings(const struct weir__store_topic *topic,
                           const struct weir__setting *settings, size_t count)

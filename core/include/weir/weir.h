@@ -205,15 +205,24 @@ struct weir_new_job {
     /* Not of lists and streams. */
     const struct weir_header *headers;
     size_t header_count; /* WEIR_MAX_HEADERS at most */
+    /* Of delay topics: a key of which there is to be one job, 1 to 2,048 bytes.
+     * NULL: what the topic's option `unique` says of the body, if it says
+     * something; the other three are the job's only with this. */
+    const char *unique;
+    const char *unique_for;  /* "10m", "until-start" or "until-done" */
+    const char *unique_else; /* "reject", "replace", "debounce", "throttle" */
+    const char *max_wait;    /* "1h": of debounce */
 };
 
-/* `code`: WEIR_OK, WEIR_EEXISTS (nothing changed), WEIR_EDROPPED (the event's
- * group is full and drops new ones), WEIR_EFULL (it refuses them; or as many
- * jobs wait as the topic's max_pending allows), WEIR_ETOOBIG (the body is above
- * the topic's max_body, 1 MiB unless set), WEIR_EKIND (the topic is of another
- * kind), WEIR_EWEAK (added, but within 10 s nobody confirmed that it is where
- * its durability wants it), WEIR_EINVAL (this server cannot confirm that, which
- * was logged with the reason; nothing was added), WEIR_ECONN, WEIR_EUNKNOWN,
+/* `code`: WEIR_OK, WEIR_EEXISTS (nothing changed: there is a job with this id,
+ * or `id` is that of the job that has its unique key), WEIR_EDROPPED (the
+ * event's group is full and drops new ones), WEIR_EFULL (it refuses them; or as
+ * many jobs wait as the topic's max_pending allows), WEIR_ETOOBIG (the body is
+ * above the topic's max_body, 1 MiB unless set), WEIR_EKIND (the topic is of
+ * another kind), WEIR_EWEAK (added, but within 10 s nobody confirmed that it is
+ * where its durability wants it), WEIR_EINVAL (this server cannot confirm that,
+ * or the unique key in the body is too long, which was logged; nothing was
+ * added), WEIR_ECONN, WEIR_EUNKNOWN,
  * WEIR_ESERVER, WEIR_ECANCELED. What was refused is told at once, also where
  * others that were added with it are to be confirmed; the latter are told
  * WEIR_EWEAK where the reactor is freed. `id` is NUL-terminated and borrowed;

@@ -155,6 +155,10 @@ struct new_job {
     std::string group;
     std::string durability;
     std::vector<std::pair<std::string, std::string>> headers;
+    std::string unique;
+    std::string unique_for;
+    std::string unique_else;
+    std::string max_wait;
 };
 
 namespace detail
@@ -180,6 +184,10 @@ struct borrowed_job {
         job.durability = text(from.durability);
         job.headers = headers.data();
         job.header_count = headers.size();
+        job.unique = text(from.unique);
+        job.unique_for = text(from.unique_for);
+        job.unique_else = text(from.unique_else);
+        job.max_wait = text(from.max_wait);
     }
 
     static const char *text(const std::string &from)

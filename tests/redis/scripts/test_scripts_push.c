@@ -319,3 +319,153 @@ TEST(a_record_without_an_id_is_refused_and_nothing_is_done)
                script_settle('a', '\0', "9"));
     EXPECT_INT(2, script_stat("running"));
 }
+
+/* --- under a key ---------------------------------------------------------- */
+
+static const char *push_key(const char *id, const char *const *pairs)
+{
+    begin(id, "r0");
+    for (; *pairs != NULL; pairs++)
+        script_arg(*pairs);
+    return script_call();
+}
+#define PUSH_KEY(id, ...) push_key(id, (const char *const[]){__VA_ARGS__, NULL})
+
+TEST(a_push_may_have_a_key)
+{
+    char holder[32];
+
+    EXPECT_TRUE(strncmp("added ~", PUSH_KEY("", "unique", "k"), 7) == 0);
+    (void)snprintf(holder, sizeof(holder), "held %s",
+                   script_reply->element[1]->str);
+    EXPECT_STR(holder, PUSH_KEY("", "unique", "k"));
+    EXPECT_STR(holder, PUSH_KEY("x", "unique", "k"));
+    EXPECT_STR("added x", PUSH_KEY("x", "unique", "other"));
+    EXPECT_STR("exists x", PUSH_KEY("x", "unique", "k"));
+    EXPECT_INT(2, script_stat("waiting"));
+    EXPECT_STR("added y", PUSH_KEY("y", "unique", "z", "for", "1h30m", "else",
+                                   "throttle"));
+    EXPECT_STR("added w", PUSH_KEY("w", "unique", "z", "for", "1h30m", "else",
+                                   "throttle"));
+    EXPECT_STR("added v", PUSH_KEY("v", "unique", "d", "else", "debounce",
+                                   "max_wait", "1s"));
+    EXPECT_STR("added u", PUSH_KEY("u", "unique", "d", "else", "debounce",
+                                   "max_wait", "1s"));
+    EXPECT_INT(5, script_stat("waiting"));
+    EXPECT_INT(5400000,
+               redis_int(script_proc, "EVAL %s 1 weir:{t}:unique",
+                         "local entry = redis.call('HGET', KEYS[1], 'z') "
+                         "return entry:sub(16, 31) - entry:sub(50, 65)"));
+    (void)script_text("HSET weir:{t}:meta max_pending 5");
+    EXPECT_STR("full ", PUSH_KEY("s", "unique", "s"));
+    EXPECT_STR("added t", PUSH_KEY("t", "unique", "d", "else", "replace"));
+}
+
+TEST(a_key_that_is_none_is_refused)
+{
+    static const char *const odd[][4] = {{"unique", ""},
+                                         {"unique", "k", "for", "soon"},
+                                         {"unique", "k", "for", "10"},
+                                         {"unique", "k", "for", "1x"},
+                                         {"unique", "k", "for", "until-x"},
+                                         {"unique", "k", "else", "throttle"},
+                                         {"unique", "k", "else", "other"},
+                                         {"unique", "k", "max_wait", "1s"}};
+
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        begin("x", "r0");
+        for (size_t j = 0; j < 4 && odd[i][j] != NULL; j++)
+            script_arg(odd[i][j]);
+        (void)script_call();
+        expect_refused("the key is not 1 to 2,048 bytes");
+    }
+    (void)PUSH_KEY("x", "for", "10m");
+    expect_refused("give unique, too");
+}
+
+/* Pushes a body and returns its key. */
+static const char *key_of(const void *bytes, size_t len)
+{
+    static char key[64];
+    redisReply *all;
+    redisContext *server = redisConnectUnix(redis_socket(script_proc));
+
+    freeReplyObject(redisCommand(server, "DEL weir:{t}:unique"));
+    script_begin(&weir__script_delay_push, keys);
+    script_arg("t");
+    script_arg("");
+    script_arg_bytes(bytes, len);
+    script_arg("r0");
+    EXPECT_CONTAINS("added", script_call());
+    all = redisCommand(server, "HKEYS weir:{t}:unique");
+    (void)snprintf(key, sizeof(key), "%s",
+                   all->elements == 0 ? "none" : all->element[0]->str);
+    freeReplyObject(all);
+    redisFree(server);
+    return key;
+}
+#define KEY_OF(bytes) key_of(bytes, sizeof(bytes) - 1)
+
+static void set_path(const char *path)
+{
+    EXPECT_TRUE(redis_int(script_proc, "HSET weir:{t}:meta revision 1 kind "
+                                       "delay") >= 0);
+    EXPECT_TRUE(
+        redis_int(script_proc, "HSET weir:{t}:options unique %s", path) >= 0);
+}
+
+TEST(the_key_of_a_push_is_where_the_topic_says)
+{
+    set_path("body.order");
+    EXPECT_STR("x", KEY_OF("\x81\xa5order\xa1x"));
+    EXPECT_STR("x", KEY_OF("\xde\x00\x02\xa1"
+                           "a\x90\xa5order\xc4\x01x"));
+    EXPECT_STR("7", KEY_OF("\x82\xa1"
+                           "a\x81\xa1x\x90\xa5order\x07"));
+    EXPECT_STR("-32768", KEY_OF("\x81\xa5order\xd1\x80\x00"));
+    EXPECT_STR("4294967295", KEY_OF("\x81\xa5order\xce\xff\xff\xff\xff"));
+    EXPECT_STR("18446744073709551615",
+               KEY_OF("\x81\xa5order\xcf\xff\xff\xff\xff\xff\xff\xff\xff"));
+    EXPECT_STR("1234567890123456789",
+               KEY_OF("\x81\xa5order\xcf\x11\x22\x10\xf4\x7d\xe9\x81\x15"));
+    EXPECT_STR("-9223372036854775808",
+               KEY_OF("\x81\xa5order\xd3\x80\x00\x00\x00\x00\x00\x00\x00"));
+    EXPECT_STR("-1",
+               KEY_OF("\x81\xa5order\xd3\xff\xff\xff\xff\xff\xff\xff\xff"));
+    EXPECT_STR("none", KEY_OF("\x81\xa5order\xc0"));
+    EXPECT_STR("none", KEY_OF("\x81\xa5order\xc3"));
+    EXPECT_STR("none", KEY_OF("\x81\xa5order\xa0"));
+    EXPECT_STR("none", KEY_OF("\x81\xa5order\x81\xa1"
+                              "a\x01"));
+    EXPECT_STR("none", KEY_OF("\x81\xa5other\x01"));
+    EXPECT_STR("none", KEY_OF("\x07"));
+    set_path("body.items.1.sku");
+    EXPECT_STR("s2", KEY_OF("\x81\xa5items\x92\x81\xa3sku\xa2s1\x81\xa3sku"
+                            "\xa2s2"));
+    EXPECT_STR("none", KEY_OF("\x81\xa5items\x91\x81\xa3sku\xa2s1"));
+    set_path("body");
+    EXPECT_STR("whole", KEY_OF("\xa5whole"));
+}
+
+TEST(a_push_is_held_to_what_the_topic_says_of_keys)
+{
+    set_path("body");
+    body = "\xa1k";
+    EXPECT_STR("added x", push("x", "r0"));
+    EXPECT_STR("held x", push("y", "r0"));
+    EXPECT_STR("added z", PUSH_KEY("z", "unique", "other"));
+    (void)script_text("HSET weir:{t}:options unique_else replace");
+    EXPECT_STR("added y", push("y", "r0"));
+    EXPECT_INT(2, script_stat("waiting"));
+}
+
+TEST(a_body_in_which_the_key_cannot_be_read_is_refused)
+{
+    set_path("body.order");
+    body = "\x82\xa1"
+           "a\xd4\x05\x06\xa5order\x07";
+    (void)push("x", "r0");
+    EXPECT_STR("ERR the unique key cannot be read: the body has a type without "
+               "one",
+               script_reply->str);
+}

@@ -300,3 +300,36 @@ TEST(verdicts_of_a_list_that_a_replica_had_not_heard_of_count)
     EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:run weir:{t}:wait "
                                   "weir:{t}:lease weir:{t}:held"));
 }
+
+/* --- unique keys ---------------------------------------------------------- */
+
+TEST(jobs_with_unique_keys_are_there_once_when_a_replica_takes_over)
+{
+    static const struct weir__record record;
+    struct weir__new_job job = {
+        .record = &record,
+        .rule = {WEIR__UNTIL_START, WEIR__OPTION_NONE, WEIR__KEY_REPLACE}};
+    struct host *host;
+    char key[16];
+
+    follow();
+    host = host_open("w1");
+    for (int i = 0; i < 400; i++) {
+        (void)snprintf(key, sizeof(key), "k%d", i % 50);
+        job.unique = weir__slice_str(key);
+        job.rule.otherwise = i % 4 == 3 ? WEIR__KEY_REJECT : WEIR__KEY_REPLACE;
+        if (i == 100)
+            AWAIT(host->added + host->existing == 100);
+        if (i == 100)
+            cut_off();
+        EXPECT_INT(WEIR_OK,
+                   host->store->ops->add(host->topic, &job, host_added, host));
+    }
+    AWAIT(host->added + host->existing == 400);
+    EXPECT_TRUE(host->existing > 0);
+    take_over(host);
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    EXPECT_INT(50, (long long)(host->stats.ready + host->stats.scheduled));
+    EXPECT_CONTAINS("redis: replayed ", world_log);
+    EXPECT_TRUE(strstr(world_log, "were not replayed") == NULL);
+}

@@ -28,7 +28,7 @@ if stored ~= ARGV[2] then return { -1, stored } end
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local due = now + delay_of(options, meta, ARGV[3])
-local most = max_body(options)
+local most = max_body(call('HGET', options, 'max_body'))
 local room = number_of(call('HGET', meta, 'max_pending'), math.huge) -
              call('LLEN', fifo)
 local reply, added = { 1 }, {}

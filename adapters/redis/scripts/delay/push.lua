@@ -4,10 +4,12 @@
 --
 -- KEYS  wait ids meta idle options absent
 -- ARGV  topic, id ('': weir makes one), body, when (due.lua: r or a), then
---       pairs: `retry`, `ttl_ms`, `url` or `header:NAME`, and its value
--- Reply { 'added', id }, { 'exists', id }, { 'full', '' } where as many jobs
---       wait as may, or { 'kind', kind } of a topic of another one: nothing was
---       changed. An error says what of the call cannot be.
+--       pairs: `retry`, `ttl_ms`, `url`, `header:NAME`, `unique`, `for`,
+--       `else` or `max_wait`, and its value
+-- Reply { 'added', id }, { 'exists', id }, { 'held', id } of the job that has
+--       its unique key, { 'full', '' } where as many jobs wait as may, or
+--       { 'kind', kind } of a topic of another one: nothing was changed. An
+--       error says what of the call cannot be.
 local call = redis.call
 --#include lone_rare
 local wait, ids, meta, idle, options = unpack(KEYS)
@@ -34,7 +36,7 @@ else
   end
 end
 
-local told = '\192'
+local told, rule = '\192', nil
 if ARGV[5] and not wrong then
   local map, headers = {}, nil
   for i = 5, #ARGV, 2 do
@@ -46,11 +48,15 @@ if ARGV[5] and not wrong then
     elseif name == 'ttl_ms' and find(value or '', '^%d+$') and
            #value < 15 then
       map.ttl_ms = tonumber(value)
+    elseif value and (name == 'unique' or name == 'for' or name == 'else' or
+                      name == 'max_wait') then
+      rule = rule or {}
+      rule[name] = value
     elseif value and (name == 'retry' or name == 'url' and #value <= 2048) then
       map[name] = value
     else
-      wrong = 'an option is not retry, ttl_ms, url (2,048 bytes) or ' ..
-              'header:NAME, with its value'
+      wrong = 'an option is not retry, ttl_ms, url (2,048 bytes), ' ..
+              'header:NAME, unique, for, else or max_wait, with its value'
     end
   end
   map.headers = headers
@@ -60,18 +66,39 @@ end
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local known = call('HMGET', meta, 'kind', 'max_pending', 'revision', 'added')
-local most = 1048576
+local most, is_own = 1048576, rule ~= nil
 if known[3] then
   --#include max_body
-  most = max_body(options)
+  local set = call('HMGET', options, 'max_body', 'unique', 'unique_for',
+                   'unique_else', 'max_wait')
+  most = max_body(set[1])
+  if set[2] and not rule and not wrong then
+    --#include field
+    local is_read, key = pcall(field_of, body, set[2])
+    if not is_read then
+      wrong = 'the unique key cannot be read: the body has a type without one'
+    elseif key then
+      rule = { unique = key, ['for'] = set[3], ['else'] = set[4],
+               max_wait = set[5] }
+    end
+  end
 end
 if #body > most then wrong = 'the body has more than ' .. most .. ' bytes' end
+if is_own and not rule.unique then
+  wrong = 'for, else and max_wait say something of a key: give unique, too'
+end
 if wrong then return redis.error_reply('ERR ' .. wrong) end
 
 --#include lone_pack
-local pack = lone_head(id, 7 + #told + #body) .. '\152\1\0\0\0\0\0' .. told ..
-             body
-local prefix, count = string.sub(wait, 1, -5) .. 'p:', tonumber(known[4]) or 0
+local record = '\152\1\0\0\0\0\0' .. told .. body
+local count = tonumber(known[4]) or 0
+if rule then
+  --#include push_unique
+  local reply = push_unique(is_own)
+  if reply then return reply end
+end
+local pack = lone_head(id, #record) .. record
+local prefix = string.sub(wait, 1, -5) .. 'p:'
 local key, reply
 local function add()
   --#include lone

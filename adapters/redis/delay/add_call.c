@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT */
+#include "adapters/redis/delay/add_call.h"
+
+#include "adapters/redis/delay/unique.h"
+#include "adapters/redis/store/cluster.h"
+
+enum {
+    LONE_BYTES = 4096 /* of a pack that comes with its call: Lua hashes it */
+};
+
+/* What a script is told first. */
+struct head {
+    const struct weir__script *script;
+    const char *names; /* of its keys */
+    size_t keys;
+};
+
+static const struct head packs_head = {&weir__script_delay_add,
+                                       "wait ids meta idle seen", 5};
+static const struct head lone_head = {
+    &weir__script_delay_add_one, "wait ids meta idle seen run lease held", 8};
+static const struct head unique_head = {
+    &weir__script_delay_add_unique, "wait ids meta idle seen unique due absent",
+    8};
+
+static void write_head(struct weir__buf *buf, const struct weir__add_call *call,
+                       const struct head *head, size_t args)
+{
+    const struct weir__delay_topic *topic = call->adds->topic;
+    bool has_mixed = false;
+
+    for (size_t i = 0; i < call->planned_count; i++)
+        has_mixed = has_mixed || call->planned_packs[i].is_mixed;
+    weir__resp_eval(buf, head->script,
+                    head->keys + call->planned_count + has_mixed, 4 + args);
+    weir__prefix_keys(buf, &topic->base.prefix, head->names);
+    for (size_t i = 0; i < call->planned_count; i++)
+        weir__prefix_pack(buf, &topic->base.prefix, call->planned_packs[i].seq);
+    if (has_mixed)
+        weir__prefix_key(buf, &topic->base.prefix, "due");
+    weir__resp_str(buf, topic->base.name);
+    weir__resp_str(buf, "delay");
+    weir__call_slot_write(buf, call->request.store, call->call_slot,
+                          call->number);
+}
+
+static void write_when(struct weir__buf *buf, const struct weir__add_call *call,
+                       const struct weir__planned_pack *planned)
+{
+    const struct weir__items *items = &call->adds->items;
+    struct weir__buf *when = &call->adds->topic->shared->scratch[0];
+
+    weir__buf_reset(when);
+    weir__planned_pack_when(when, items, planned);
+    weir__resp_bytes(buf, weir__buf_slice(when));
+    buf->failed = buf->failed || when->failed;
+}
+
+static void write_id(struct weir__buf *buf, const struct weir__add_call *call,
+                     const struct weir__planned_pack *planned)
+{
+    const struct weir__items *items = &call->adds->items;
+
+    weir__resp_bytes(buf, weir__item_id(items, &items->list[planned->first]));
+}
+
+static void write_pack(struct weir__buf *buf, const struct weir__add_call *call,
+                       const struct weir__planned_pack *planned)
+{
+    weir__resp_begin(buf, planned->size.len);
+    weir__planned_pack_write(buf, &call->adds->items, planned);
+    weir__resp_end(buf);
+}
+
+static void write_call(struct weir__buf *buf, const struct weir__add_call *call)
+{
+    bool has_made = call->adds->has_made;
+
+    write_head(buf, call, &packs_head, 3 * call->planned_count + has_made);
+    for (size_t i = 0; i < call->planned_count; i++) {
+        const struct weir__planned_pack *planned = &call->planned_packs[i];
+
+        weir__resp_int(buf, (int64_t)planned->count);
+        weir__resp_int(buf, (int64_t)planned->size.header_len);
+        write_when(buf, call, planned);
+    }
+    if (has_made)
+        weir__resp_str(buf, "~~");
+}
+
+/* One job, whose pack comes as an argument of a script for just that. */
+static bool is_lone(const struct weir__add_call *call)
+{
+    return call->planned_count == 1 && call->planned_packs[0].count == 1 &&
+           call->planned_packs[0].size.len <= LONE_BYTES;
+}
+
+/* All nodes of a cluster would hear of the job, body and all. */
+static bool hands_over(const struct weir__add_call *call)
+{
+    return !weir__cluster_is_one(call->request.store);
+}
+
+static void write_lone_call(struct weir__buf *buf,
+                            const struct weir__add_call *call)
+{
+    const struct weir__conn *commands =
+        call->adds->topic->base.place->server->commands;
+    const struct weir__planned_pack *planned = &call->planned_packs[0];
+
+    write_head(buf, call, &lone_head, 4);
+    write_when(buf, call, planned);
+    write_id(buf, call, planned);
+    write_pack(buf, call, planned);
+    weir__resp_str(buf, hands_over(call) ? weir__conn_identity(commands) : "");
+}
+
+static bool is_staged(const struct weir__add_call *call,
+                      const struct weir__planned_pack *planned)
+{
+    return !call->has_keys || planned->size.len > LONE_BYTES;
+}
+
+static void write_unique_call(struct weir__buf *buf,
+                              const struct weir__add_call *call)
+{
+    const struct weir__items *items = &call->adds->items;
+
+    write_head(buf, call, &unique_head, 5 * call->planned_count);
+    for (size_t i = 0; i < call->planned_count; i++) {
+        const struct weir__planned_pack *planned = &call->planned_packs[i];
+
+        write_id(buf, call, planned);
+        if (is_staged(call, planned))
+            weir__resp_str(buf, "");
+        else
+            write_pack(buf, call, planned);
+        write_when(buf, call, planned);
+        weir__item_write_key(buf, items, &items->list[planned->first]);
+    }
+}
+
+void weir__add_call_send(struct weir__add_call *call, unsigned flags)
+{
+    struct weir__place *place = call->adds->topic->base.place;
+    struct weir__buf bytes = {0};
+
+    if (!call->has_keys && is_lone(call)) {
+        write_lone_call(&bytes, call);
+        weir__place_send(place, &bytes, lone_head.script, flags,
+                         &call->request);
+        return;
+    }
+    for (size_t i = 0; i < call->planned_count; i++) {
+        if (!is_staged(call, &call->planned_packs[i]))
+            continue;
+        (void)weir__planned_pack_stage(&bytes, &call->adds->topic->base.prefix,
+                                       &call->adds->items,
+                                       &call->planned_packs[i]);
+        weir__place_send(place, &bytes, NULL, flags, NULL);
+    }
+    if (call->has_keys) {
+        write_unique_call(&bytes, call);
+        weir__place_send(place, &bytes, unique_head.script, flags,
+                         &call->request);
+        return;
+    }
+    write_call(&bytes, call);
+    weir__place_send(place, &bytes, packs_head.script, flags, &call->request);
+}

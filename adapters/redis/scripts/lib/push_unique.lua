@@ -1,0 +1,69 @@
+-- SPDX-License-Identifier: MIT
+-- A job that is pushed under a key: `rule` has `unique`, which is the key, and
+-- maybe `for`, `else` and `max_wait`, as one writes these options of a topic.
+-- In scope is what push.lua has. Returns what it answers; nil where the rule is
+-- none and `is_own` is not set: the job has no key then.
+local function push_unique(is_own)
+  local call, sub = redis.call, string.sub
+  --#include number
+  --#include wake
+  local prefix = sub(wait, 1, -5)
+  local unique, due_key = prefix .. 'unique', prefix .. 'due'
+  local known = call('HMGET', meta, 'kind', 'revision', 'max_pending', 'mark',
+                     'mixed_mark')
+  if known[1] and known[1] ~= kind then return { 'kind', known[1] } end
+  call('ZCARD', wait) -- as types.lua says
+  call('HLEN', due_key)
+  --#include unique
+
+  local function ms_of(text)
+    local units = { ms = 1, s = 1e3, m = 6e4, h = 36e5, d = 864e5, w = 6048e5 }
+    if text == '' or string.gsub(text, '%d+%a+', '') ~= '' then return '' end
+    local ms = 0
+    for digits, unit in string.gmatch(text, '(%d+)(%a+)') do
+      if not units[unit] then return '' end
+      ms = ms + digits * units[unit]
+    end
+    return string.format('%.0f', ms)
+  end
+  local mode, hold = rule['else'] or 'reject', rule['for']
+  if not hold then
+    hold = mode == 'reject' and 'until-done' or 'until-start'
+  elseif sub(hold, 1, 6) ~= 'until-' then
+    hold = ms_of(hold)
+  end
+  local text = mode .. ' ' .. hold
+  if rule.max_wait then
+    text = text .. ' ' .. (mode == 'debounce' and ms_of(rule.max_wait) or 'x')
+  end
+  local read = read_rule(text)
+  local is_key = #rule.unique > 0 and #rule.unique <= 2048
+  if not read and not is_own then return nil end
+  if not read or not is_key then
+    return redis.error_reply('ERR the key is not 1 to 2,048 bytes, or for, ' ..
+                             'else or max_wait is none')
+  end
+
+  if not known[1] then
+    --#include topic
+    topic_kind(meta, ids, kind)
+  end
+  local due = tonumber(sub(when, 2))
+  if string.byte(when) == 114 then due = due + now end
+  for try = 0, 9 do -- a producer may have given the name by chance
+    local seq = lone_name(time, count + try)
+    local own = id ~= '' and id or '~' .. seq .. '00'
+    local what, holder = add_under_key({
+      id = own, seq = seq, pack_key = prefix .. 'p:' .. seq,
+      pack = lone_head(own, #record) .. record, due = math.max(due, now),
+      key = rule.unique, rule = read, first = now
+    })
+    if what ~= -1 then
+      end_adding(topic)
+      local words = { [0] = 'exists', [256] = 'full', [HELD] = 'held' }
+      return { what and words[what] or 'added',
+               holder or what ~= 256 and own or '' }
+    end
+  end
+  return redis.error_reply('ERR no name is free, push again')
+end
