@@ -39,6 +39,10 @@ def an_add_that_a_replica_confirms_is_there(place):
     expect(1, client("LLEN", "shop:{b}:g:g"))
     place.ok("add", "u", "--id", "a", "--durability", "replica:1")
     expect(1, client("HEXISTS", "shop:{u}:ids", "a"))
+    key = ("--unique", "k", "--durability", "replica:1")
+    holder = place.ok("add", "u", *key)["id"]
+    expect(1, client("HEXISTS", "shop:{u}:ids", holder))
+    expect_in(holder, place.weir("add", "u", *key).err)
     lines = '{"id":"b","durability":"replica"}\n{"id":"c"}\n'
     expect({"added": 2, "existing": 0, "refused": 0},
            place.ok("add", "u", "--jsonl", "-", stdin=lines))
