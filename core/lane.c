@@ -297,6 +297,7 @@ void weir__lane_feed(struct weir__lane *lane)
 {
     struct weir__reactor *reactor = lane->reactor;
     struct weir__claim claim;
+    int rc;
 
     if (!may_claim(lane))
         return;
@@ -309,7 +310,9 @@ void weir__lane_feed(struct weir__lane *lane)
     };
     if (claim.room == 0 && !wants_look(lane))
         return;
-    if (lane->store->ops->claim(lane->topic, &claim) < 0) {
+    rc = lane->store->ops->claim(lane->topic, &claim);
+    if (rc < 0) {
+        lane->claim_code = rc;
         weir__lane_sleep(lane, WEIR__REFUSED_NS);
         return;
     }

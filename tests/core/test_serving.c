@@ -486,3 +486,32 @@ TEST(a_topic_is_changed_and_left_many_times)
     EXPECT_TRUE(reactor->replaced == NULL && reactor->leaving == NULL);
     EXPECT_INT(1, reactor->lane_count);
 }
+
+static struct weir__store_ops failing;
+
+static int fail_claim(struct weir__store_topic *topic,
+                      const struct weir__claim *claim)
+{
+    (void)topic;
+    (void)claim;
+    return WEIR_ENOMEM;
+}
+
+TEST(a_claim_that_could_not_be_made_says_so)
+{
+    struct weir__store *port;
+
+    open_first();
+    (void)settle_down();
+    EXPECT_INT(WEIR_OK,
+               weir__reactor_claiming(reactor, weir__slice_str("orders")));
+    port = reactor->store;
+    failing = *port->ops;
+    failing.claim = fail_claim;
+    port->ops = &failing;
+    mem_store_add(store, "j0", 0, NULL, true);
+    (void)turn();
+    (void)turn();
+    EXPECT_INT(WEIR_ENOMEM,
+               weir__reactor_claiming(reactor, weir__slice_str("orders")));
+}
