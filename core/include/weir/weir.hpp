@@ -326,13 +326,13 @@ class reactor
             with.options = options.data();
             with.arg = arg;
             with.fn = [](int code, weir_take *const *takes, std::size_t count,
-                         void *to) {
+                         void *to) noexcept {
+                std::unique_ptr<detail::once<F>> owner(
+                    static_cast<detail::once<F> *>(to));
                 std::vector<weir::take> taken;
 
                 for (std::size_t i = 0; i < count; i++)
                     taken.emplace_back(takes[i]);
-                std::unique_ptr<detail::once<F>> owner(
-                    static_cast<detail::once<F> *>(to));
                 owner->fn(code, std::move(taken));
             };
             return weir_reactor_take(get(), topic.c_str(), &with, err);
