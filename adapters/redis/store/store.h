@@ -237,9 +237,11 @@ void weir__topic_mark(struct weir__store_topic *topic);
  * for theirs, half a lease and 1 s at least. */
 void weir__topic_calm(struct weir__store_topic *topic);
 
-/* This worker claims no more: wake-ups are for others. */
+/* This worker as it stands in `idle`, as one argument. */
 void weir__topic_write_sleeper(struct weir__buf *buf,
                                const struct weir__store_topic *topic);
+
+/* This worker claims no more: wake-ups are for others. */
 void weir__topic_leave_idle(struct weir__store_topic *topic);
 
 /* So many verdicts were answered for good, `refused` of them in vain: the user
