@@ -189,6 +189,8 @@ static void expect_kind(const char *kind, const char *other, bool has_token)
     }
     EXPECT_INT(has_token ? WEIR_OK : WEIR_EKIND,
                weir_take_token(takes[0], token));
+    if (!has_token)
+        EXPECT_INT(WEIR_EKIND, weir_take_let_go(takes[0]));
     settle(0, WEIR_DONE);
     settle(1, WEIR_DONE);
     give_back(2);
@@ -234,6 +236,7 @@ TEST(events_of_a_group_are_told_when_the_last_of_them_is_settled)
     EXPECT_INT(WEIR_OK, call_take(weir, "events", 5, 3600000));
     AWAIT(answers == 1);
     EXPECT_INT(2, answer_count);
+    EXPECT_INT(WEIR_EKIND, weir_take_let_go(takes[0]));
     settle(0, WEIR_DONE);
     for (int i = 0; i < 5; i++)
         host_turn();

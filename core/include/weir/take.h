@@ -113,7 +113,8 @@ WEIR_API WEIR_MUST_CHECK int weir_take_token(const struct weir_take *take,
 
 /* The take is gone, without its follow-ups, and its job stays taken until the
  * lease ends, which this reactor renews no more unless others of the same claim
- * are out. Of one that was lost there is nothing to let go. WEIR_ECANCELED (the
+ * are out. Of one that was lost there is nothing to let go. Otherwise the take
+ * stays the host's: WEIR_EKIND, where there is no token, WEIR_ECANCELED (the
  * reactor is being freed), WEIR_ETHREAD. */
 WEIR_API WEIR_MUST_CHECK int weir_take_let_go(struct weir_take *take);
 
