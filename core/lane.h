@@ -278,6 +278,7 @@ void weir__thread_run_forget(struct weir__run *run);
 int64_t weir__thread_run_began_ns(struct weir__run *run);
 
 /* suspect.c */
+bool weir__suspect_blocks(const struct weir__lane *lane);
 void weir__suspect_put_aside(struct weir__run *run);
 void weir__suspect_pends(struct weir__run *run);
 void weir__suspect_settled(struct weir__run *run);

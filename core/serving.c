@@ -296,6 +296,8 @@ int weir__reactor_claiming(const struct weir__reactor *reactor,
     WEIR_ASSERT(lane != NULL);
     if (lane->is_refused)
         return WEIR_EKIND;
+    if (!lane->is_claiming && weir__suspect_blocks(lane))
+        return lane->claim_code;
     if (!(lane->is_sleeping || lane->is_resting) || !lane->store->is_up ||
         reactor->is_noting || lane->has_suspect ||
         lane->coming + lane->ready.count > 0)

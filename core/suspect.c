@@ -49,6 +49,17 @@ static bool must_wait(const struct weir__lane *lane)
                                         lane->reactor->loose_suspects > 0);
 }
 
+/* Those that wait for others have all of the room; nothing else is to come. */
+bool weir__suspect_blocks(const struct weir__lane *lane)
+{
+    const struct weir__run *run = lane->reactor->suspect;
+
+    if (lane->suspects.count == 0 || lane->coming + lane->ready.count > 0 ||
+        lane->suspects.count < *lane->handler->wanted)
+        return false;
+    return run == NULL ? must_wait(lane) : !run->lane->has_suspect;
+}
+
 void weir__suspect_put_aside(struct weir__run *run)
 {
     struct weir__lane *lane = run->lane;

@@ -25,6 +25,7 @@ struct weir__taking {
     weir_lost_fn lost;
     void *lost_arg;
     int64_t until_ns; /* to wait for the first job */
+    int64_t came_ns;  /* when that came; what else is due comes behind */
     size_t limit, count;
     struct weir_take *takes[]; /* `limit` of them */
 };
@@ -146,6 +147,8 @@ static enum weir_verdict on_job(void *self, struct weir_job *job)
     }
     while (taking->taker != taker || taking->count == taking->limit)
         taking = taking->next; /* one wants it: the lane is not full */
+    if (taking->count == 0)
+        taking->came_ns = weir__driver_clock(NULL);
     taking->takes[taking->count++] = take;
     taking->taker->wanted--;
     take->taking = taking;
@@ -309,9 +312,10 @@ int weir_reactor_take(struct weir_reactor *reactor, const char *topic,
 
 static int64_t last_ns(const struct weir__taking *taking)
 {
+    int64_t from_ns = taking->count > 0 ? taking->came_ns : taking->until_ns;
     int64_t ms = taking->taker->reactor->request_timeout_ms;
 
-    return taking->until_ns + (ms == 0 ? PATIENCE_MS : ms) * WEIR__MS_NS;
+    return from_ns + (ms == 0 ? PATIENCE_MS : ms) * WEIR__MS_NS;
 }
 
 /* Is there an answer? Else *ret_ns is until when there may be none. */
@@ -322,11 +326,14 @@ static bool is_due(const struct weir__taking *taking, int64_t now_ns,
     int code =
         weir__reactor_claiming(core, weir__slice_str(taking->taker->topic));
 
-    *ret_ns = now_ns < taking->until_ns ? taking->until_ns : last_ns(taking);
+    *ret_ns = last_ns(taking);
     if (taking->count > 0) {
         *ret_code = WEIR_OK;
-        return code != 1 || taking->count == taking->limit || core->is_stopping;
+        return code != 1 || taking->count == taking->limit ||
+               core->is_stopping || now_ns >= *ret_ns;
     }
+    if (now_ns < taking->until_ns)
+        *ret_ns = taking->until_ns;
     *ret_code = core->is_stopping ? WEIR_ECANCELED : code;
     if (*ret_code == 1)
         *ret_code = WEIR_ECONN;
@@ -419,6 +426,7 @@ int64_t weir__takes_wait_ns(const struct weir_reactor *reactor, int64_t wait_ns)
     if (find_due(takes, now_ns, &code, &ns) != NULL)
         return 0;
     ns -= now_ns;
+    WEIR_ASSERT(ns >= 0); /* nothing but 0 and what is to come is armed for */
     return wait_ns < 0 || ns < wait_ns ? ns : wait_ns;
 }
 

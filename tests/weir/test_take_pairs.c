@@ -460,6 +460,86 @@ TEST(what_a_dead_worker_had_is_taken_with_its_crash_and_lost_by_that_one)
     EXPECT_INT(3, look()->done_total);
 }
 
+/* --- suspects ------------------------------------------------------------- */
+
+/* A worker takes both jobs of "orders" and dies with them. */
+static void die_with_both(void)
+{
+    struct weir_reactor *other = host_reactor(NULL);
+
+    take_count = 0;
+    while (take_count < 2) {
+        int before = answers;
+
+        EXPECT_INT(WEIR_OK, call_take(other, "orders", 2, 3600000));
+        AWAIT(answers > before);
+    }
+    weir_reactor_free(other);
+    take_count = 0;
+    ids[0] = lost[0] = '\0';
+}
+
+/* Each of the two is blamed once: from then on it runs alone. */
+static void open_with_blamed(const struct weir_options *options)
+{
+    static const char *const brief[] = {"lease=300ms", NULL};
+
+    take_with = brief;
+    host_open(options);
+    add("a");
+    add("b");
+    die_with_both();
+    die_with_both();
+}
+
+TEST(who_was_blamed_comes_alone_and_at_once)
+{
+    open_with_blamed(NULL);
+    EXPECT_INT(WEIR_OK, call_take(weir, "orders", 2, 3600000));
+    AWAIT(answer_count == 1 && take_count == 1);
+    EXPECT_INT(WEIR_OK, answer_code);
+    settle(0, WEIR_DONE);
+    EXPECT_INT(WEIR_OK, call_take(weir, "orders", 2, 3600000));
+    AWAIT(take_count == 2);
+    settle(1, WEIR_DONE);
+    expect_settled("OK OK ");
+    EXPECT_STR("", lost);
+    EXPECT_INT(2, look()->done_total);
+}
+
+TEST(a_call_that_waits_for_no_time_does_not_wait_for_who_runs_alone)
+{
+    const struct weir_options options = {.request_timeout_ms = 3600000};
+
+    open_with_blamed(&options);
+    EXPECT_INT(WEIR_OK, call_take(weir, "orders", 1, 3600000));
+    AWAIT(take_count == 1);
+    take(1, 0);
+    take(1, 0);
+    settle(0, WEIR_DONE);
+    expect_settled("OK ");
+    EXPECT_INT(WEIR_OK, call_take(weir, "orders", 1, 3600000));
+    AWAIT(take_count == 2);
+    settle(1, WEIR_DONE);
+    expect_settled("OK OK ");
+}
+
+TEST(a_call_that_waits_for_who_runs_alone_has_the_next_one_then)
+{
+    open_with_blamed(NULL);
+    EXPECT_INT(WEIR_OK, call_take(weir, "orders", 1, 3600000));
+    AWAIT(take_count == 1);
+    EXPECT_INT(WEIR_OK, call_take(weir, "orders", 1, 3600000));
+    for (int i = 0; i < 50; i++)
+        host_turn();
+    EXPECT_INT(1, take_count);
+    settle(0, WEIR_DONE);
+    AWAIT(take_count == 2);
+    settle(1, WEIR_DONE);
+    expect_settled("OK OK ");
+    EXPECT_STR("", lost);
+}
+
 /* --- tokens --------------------------------------------------------------- */
 
 TEST(a_take_that_was_let_go_stays_taken_until_its_lease_ends)
