@@ -131,8 +131,12 @@ int weir__takes_check(const struct weir_reactor *reactor, const char *topic,
 /* Is that the `self` of a handler of such a topic? */
 bool weir__takes_has(const struct weir_reactor *reactor, const void *self);
 
-/* Run all with WEIR_ECANCELED. The store is closed. */
+/* Run all with WEIR_ECANCELED. The store is closed. Hosts may touch takes until
+ * these are freed. */
 void weir__takes_fini(struct weir_reactor *reactor);
+void weir__takes_free(struct weir__takes *takes);
+
+/* --- adopt.c -------------------------------------------------------------- */
 
 /* What is told of the job; borrows from it. */
 void weir__facade_info(const struct weir_job *job,

@@ -543,14 +543,20 @@ void weir__takes_fini(struct weir_reactor *reactor)
 
     while (takes->first != NULL)
         answer(reactor, takes->first, WEIR_ECANCELED);
-    while (takes->out != NULL) {
-        if (takes->out->is_settled)
-            on_answered(&takes->out->asker, WEIR_ECANCELED);
-        else
-            take_free(takes->out);
+    for (struct weir_take *take = takes->out, *next; take != NULL;
+         take = next) {
+        next = take->next;
+        if (take->is_settled)
+            on_answered(&take->asker, WEIR_ECANCELED);
     }
     while (takes->told != NULL)
         tell(takes);
+}
+
+void weir__takes_free(struct weir__takes *takes)
+{
+    while (takes->out != NULL)
+        take_free(takes->out);
     while (takes->takers != NULL) {
         struct weir__taker *taker = takes->takers;
 

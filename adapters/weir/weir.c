@@ -277,6 +277,7 @@ static void destroy(void *arg)
         reactor->plugins = bound->next;
         weir__facade_close_plugin(reactor, bound);
     }
+    weir__takes_free(&reactor->takes);
     weir__mailbox_close(reactor->mailbox, reactor->held);
     weir__tls_free(reactor->url.tls);
     weir__mem_free(reactor);

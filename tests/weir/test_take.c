@@ -412,6 +412,35 @@ TEST(a_reactor_that_is_freed_tells_all_who_wait)
     redis_kill(server, SIGCONT);
 }
 
+static struct weir_take *sibling;
+
+static void settle_sibling(int code, void *arg)
+{
+    const struct weir_settlement how = {.fn = on_settled};
+
+    on_settled(code, arg);
+    EXPECT_TRUE(weir_take_job(sibling) == NULL);
+    EXPECT_INT(WEIR_ECANCELED, weir_take_settle(sibling, &how));
+    EXPECT_INT(WEIR_ECANCELED, weir_take_give_back(sibling, NULL, NULL));
+}
+
+TEST(who_is_told_that_the_reactor_was_freed_may_touch_what_is_left)
+{
+    const struct weir_settlement how = {.fn = settle_sibling};
+
+    host_open(NULL);
+    add("a");
+    add("b");
+    take(2, 2);
+    sibling = takes[1];
+    redis_kill(server, SIGSTOP);
+    EXPECT_INT(WEIR_OK, weir_take_settle(takes[0], &how));
+    host_close();
+    EXPECT_STR("WEIR_ECANCELED ", settled);
+    EXPECT_STR("b:1 ", lost);
+    redis_kill(server, SIGCONT);
+}
+
 TEST(what_came_for_a_call_without_an_answer_goes_with_the_reactor)
 {
     struct weir_totals totals = {0};
