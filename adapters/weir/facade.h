@@ -44,6 +44,7 @@ struct weir__bound_plugin {
 /* What is taken of topics that no handler serves. */
 struct weir__takes {
     struct weir__taking *first, **end; /* calls that are not answered */
+    size_t calls;                      /* how many */
     struct weir__taker *takers;
     struct weir_take *out;              /* and those whose end is on its way */
     struct weir_take *told, **told_end; /* that have ended */

@@ -210,6 +210,11 @@ static int check_call(const struct weir_reactor *reactor, const char *topic,
         return weir__error_set(err, WEIR_EINVAL,
                                "limit is %zu: wanted 1 to %d, or 0 for 1",
                                options->limit, WEIR_MAX_TAKE);
+    if (reactor->takes.calls == WEIR_MAX_TAKE_CALLS)
+        return weir__error_set(err, WEIR_EFULL,
+                               "%d calls of weir_reactor_take wait already: "
+                               "take when one of them is answered",
+                               WEIR_MAX_TAKE_CALLS);
     if (options->wait_ms < 0 || options->wait_ms > WAIT_MAX_MS)
         return weir__error_set(
             err, WEIR_EINVAL, "wait_ms is %lld: wanted 0 to %lld",
@@ -302,6 +307,7 @@ int weir_reactor_take(struct weir_reactor *reactor, const char *topic,
         return rc;
     }
     taker->calls++;
+    reactor->takes.calls++;
     taker->wanted += taking->limit;
     *reactor->takes.end = taking;
     reactor->takes.end = &taking->next;
@@ -354,6 +360,7 @@ static void answer(struct weir_reactor *reactor, struct weir__taking *taking,
     if (taking->next == NULL)
         reactor->takes.end = at;
     taker->calls--;
+    reactor->takes.calls--;
     taker->wanted -= taking->limit - taking->count;
     for (size_t i = 0; i < taking->count; i++)
         taking->takes[i]->taking = NULL;

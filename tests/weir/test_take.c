@@ -441,6 +441,27 @@ TEST(who_is_told_that_the_reactor_was_freed_may_touch_what_is_left)
     redis_kill(server, SIGCONT);
 }
 
+TEST(more_than_a_thousand_calls_do_not_wait)
+{
+    const struct weir_take_options options = {.fn = on_taken};
+    struct weir_error err = {0};
+
+    host_open(NULL);
+    for (int i = 0; i < WEIR_MAX_TAKE_CALLS; i++)
+        EXPECT_INT(WEIR_OK, call_take(weir, i % 2 == 0 ? "orders" : "other", 1,
+                                      3600000));
+    EXPECT_INT(WEIR_EFULL, weir_reactor_take(weir, "orders", &options, &err));
+    EXPECT_CONTAINS("1000 calls", err.text);
+    add("a");
+    AWAIT(answers == 1);
+    EXPECT_INT(WEIR_OK, call_take(weir, "orders", 1, 3600000));
+    EXPECT_INT(WEIR_EFULL, call_take(weir, "orders", 1, 3600000));
+    settle(0, WEIR_DONE);
+    expect_settled("OK ");
+    host_close();
+    EXPECT_INT(1 + WEIR_MAX_TAKE_CALLS, answers);
+}
+
 TEST(what_came_for_a_call_without_an_answer_goes_with_the_reactor)
 {
     struct weir_totals totals = {0};

@@ -23,7 +23,8 @@ extern "C" {
  * that are left go with the reactor. */
 struct weir_take;
 
-#define WEIR_MAX_TAKE 1000 /* jobs of one call */
+#define WEIR_MAX_TAKE       1000 /* jobs of one call */
+#define WEIR_MAX_TAKE_CALLS 1000 /* calls that wait */
 
 /* Answers a call, once. WEIR_OK: `takes`, borrowed for the callback, are the
  * host's; none was due in time: `count` is 0. Else there are none: WEIR_EKIND
@@ -61,8 +62,9 @@ struct weir_take_options {
 /* Take jobs of a topic, up to as many as are due. Several calls are served in
  * their order. While one waits, the topic cannot be served, and the other way
  * round; takes that are out do not matter. WEIR_EINVAL, WEIR_EEXISTS (it is
- * served here), WEIR_ENOMEM, WEIR_ECANCELED (the reactor was stopped);
- * WEIR_ETHREAD as everywhere. `err` may be NULL. */
+ * served here), WEIR_EFULL (WEIR_MAX_TAKE_CALLS of the reactor wait),
+ * WEIR_ENOMEM, WEIR_ECANCELED (the reactor was stopped); WEIR_ETHREAD as
+ * everywhere. `err` may be NULL. */
 WEIR_API WEIR_MUST_CHECK int
 weir_reactor_take(struct weir_reactor *reactor, const char *topic,
                   const struct weir_take_options *options,
