@@ -74,13 +74,14 @@ weir_reactor_take(struct weir_reactor *reactor, const char *topic,
  * follow-ups, but not for those that finish a run. NULL: the take was lost. */
 WEIR_API struct weir_job *weir_take_job(const struct weir_take *take);
 
-/* What became of it. WEIR_OK: the server has the verdict, or the job back.
- * WEIR_ENOTFOUND: the take was lost before, or the server no longer had the
- * job under its lease; the latter also where a connection broke and a verdict
- * that had arrived was sent again. WEIR_EUNKNOWN, WEIR_ECONN: perhaps not, the
- * job then comes back with the end of its lease. WEIR_ESERVER and WEIR_ENOMEM:
- * not, likewise. WEIR_ECANCELED: the reactor was freed, nobody knows. A server
- * that is full is waited for. */
+/* What became of it. WEIR_OK: the server has the verdict, or the job back; of
+ * a delay topic also where the job was given back too late, which changes
+ * nothing. WEIR_ENOTFOUND: the take was lost before, or the server no longer
+ * had the job under its lease; the latter also where a connection broke and a
+ * verdict that had arrived was sent again. WEIR_EUNKNOWN, WEIR_ECONN: perhaps
+ * not, the job then comes back with the end of its lease. WEIR_ESERVER and
+ * WEIR_ENOMEM: not, likewise. WEIR_ECANCELED: the reactor was freed, nobody
+ * knows. A verdict of a delay topic waits for a server that is full. */
 typedef void (*weir_take_settled_fn)(int code, void *arg);
 
 struct weir_settlement {
