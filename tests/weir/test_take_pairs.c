@@ -259,6 +259,22 @@ TEST(events_whose_lease_is_lost_are_refused)
     expect_settled("WEIR_ENOTFOUND WEIR_ENOTFOUND ");
 }
 
+TEST(events_are_retried_on_a_server_that_is_full)
+{
+    host_open(NULL);
+    EXPECT_INT(WEIR_OK, weir_reactor_declare(weir, "events", "bounded", NULL));
+    add_to("events", NULL);
+    add_to("events", NULL);
+    EXPECT_INT(WEIR_OK, call_take(weir, "events", 5, 3600000));
+    AWAIT(answers == 1);
+    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 1"));
+    settle(0, WEIR_DONE);
+    settle(1, WEIR_RETRY);
+    expect_settled("OK OK ");
+    EXPECT_STR("1", redis_text(server, "HGET weir:{events}:meta waiting"));
+    EXPECT_STR("OK", redis_text(server, "CONFIG SET maxmemory 0"));
+}
+
 /* --- pause, purge --------------------------------------------------------- */
 
 static void on_code(int code, const char *text, void *arg)
@@ -490,6 +506,7 @@ static void open_with_blamed(const struct weir_options *options)
     add("b");
     die_with_both();
     die_with_both();
+    take_with = NULL; /* nobody's lease ends any more */
 }
 
 TEST(who_was_blamed_comes_alone_and_at_once)

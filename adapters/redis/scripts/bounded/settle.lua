@@ -31,11 +31,11 @@ end
 
 -- Returns how many events went back.
 local function give_back(at, list, batch, number)
+  if number ~= 0 then needs_no_room(lease) end -- what lies in `batch` goes
   if number > 0 then
     push_back(list, { unpack(ARGV, at + 11, at + 10 + number) })
   elseif number < 0 then
     number = tonumber(ARGV[at + 9])
-    needs_no_room(lease)
     if call('EXISTS', batch) == 0 then
       number = 0 -- somebody deleted it
     elseif call('EXISTS', list) == 0 then
