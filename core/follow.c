@@ -23,13 +23,17 @@ static struct weir_slice keep(uint8_t **to, struct weir_slice slice)
     return kept;
 }
 
-int weir__follow_add(struct weir__follows *follows, struct weir_slice topic,
-                     const struct weir_follow *job, struct weir_slice headers)
+static size_t bytes_of(const struct weir__follow *job)
 {
-    struct weir_slice id = text_of(job->id), url = text_of(job->url);
-    struct weir_slice retry = text_of(job->retry);
-    size_t bytes =
-        topic.len + id.len + url.len + retry.len + headers.len + job->body.len;
+    return job->topic.len + job->id.len + job->record.url.len +
+           job->record.retry.len + job->record.headers.len +
+           job->record.body.len;
+}
+
+int weir__follow_put(struct weir__follows *follows,
+                     const struct weir__follow *job)
+{
+    size_t bytes = bytes_of(job);
     struct weir__follow *follow;
     uint8_t *to;
 
@@ -40,13 +44,13 @@ int weir__follow_add(struct weir__follows *follows, struct weir_slice topic,
     if (follow == NULL)
         return WEIR_ENOMEM;
     to = follow->bytes;
-    follow->topic = keep(&to, topic);
-    follow->id = keep(&to, id);
-    follow->record.url = keep(&to, url);
-    follow->record.retry = keep(&to, retry);
-    follow->record.headers = keep(&to, headers);
-    follow->record.body = keep(&to, job->body);
-    follow->record.ttl_ms = job->ttl_ms;
+    follow->topic = keep(&to, job->topic);
+    follow->id = keep(&to, job->id);
+    follow->record.url = keep(&to, job->record.url);
+    follow->record.retry = keep(&to, job->record.retry);
+    follow->record.headers = keep(&to, job->record.headers);
+    follow->record.body = keep(&to, job->record.body);
+    follow->record.ttl_ms = job->record.ttl_ms;
     follow->delay_ms = job->delay_ms;
     follow->at_ms = job->at_ms;
     if (follows->last == NULL)
@@ -57,6 +61,24 @@ int weir__follow_add(struct weir__follows *follows, struct weir_slice topic,
     follows->count++;
     follows->bytes += bytes;
     return WEIR_OK;
+}
+
+int weir__follow_add(struct weir__follows *follows, struct weir_slice topic,
+                     const struct weir_follow *job, struct weir_slice headers)
+{
+    const struct weir__follow follow = {
+        .topic = topic,
+        .id = text_of(job->id),
+        .record = {.retry = text_of(job->retry),
+                   .ttl_ms = job->ttl_ms,
+                   .url = text_of(job->url),
+                   .headers = headers,
+                   .body = job->body},
+        .delay_ms = job->delay_ms,
+        .at_ms = job->at_ms,
+    };
+
+    return weir__follow_put(follows, &follow);
 }
 
 void weir__follows_fini(struct weir__follows *follows)

@@ -33,6 +33,10 @@ struct weir__follows {
 int weir__follow_add(struct weir__follows *follows, struct weir_slice topic,
                      const struct weir_follow *job, struct weir_slice headers);
 
+/* The same of a job that is all there, but for its topic: the run's own. */
+int weir__follow_put(struct weir__follows *follows,
+                     const struct weir__follow *job);
+
 /* Free all follow-ups. */
 void weir__follows_fini(struct weir__follows *follows);
 

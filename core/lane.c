@@ -72,7 +72,8 @@ struct weir__lane *weir__lane_list_pop(struct weir__reactor *reactor,
 size_t weir__lane_held(const struct weir__lane *lane)
 {
     return lane->coming + lane->ready.count + lane->suspects.count +
-           (lane->has_suspect ? 1 : 0) + lane->pending.count + lane->ran.count;
+           (lane->has_suspect ? 1 : 0) + lane->pending.count + lane->ran.count +
+           lane->looking;
 }
 
 /* How many jobs the lane may hold that no handler has. With automatic prefetch
@@ -436,6 +437,8 @@ static void on_arrived(void *user, struct weir__run *first, size_t count,
         first = run->next;
         run->job.host = &weir__host;
         run->lane = lane;
+        if (run->record.cron.len > 0 && weir__tick_take(run))
+            continue;
         run->is_crashed =
             run->is_suspect && run->blamed >= lane->options->max_crashes;
         if (run->is_suspect && !run->is_crashed && !run->is_malformed) {
@@ -506,6 +509,7 @@ void weir__lane_give_back(struct weir__lane *lane)
     struct weir__run *run;
 
     weir__suspect_give_back(lane);
+    weir__ticks_give_back(lane);
     for (;;) {
         run = weir__run_pop(&lane->ready);
         if (run == NULL)

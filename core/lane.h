@@ -6,7 +6,7 @@
  * and the decision when to claim how many. Shared by the files of the reactor
  * (lane.c flow control, dispatch.c handlers, pending.c runs that finish later,
  * thread_run.c runs of handlers that block, suspect.c runs that a worker died
- * with, settings.c options that the topic brings along, serving.c who serves
+ * with, tick.c schedules, settings.c options that the topic brings along, serving.c who serves
  * it, reactor.c the turn).
  *
  * A run is counted in exactly one place:
@@ -48,6 +48,7 @@ enum {
 #define WEIR__LOOK_NS       (1000 * WEIR__MS_NS) /* whether it is paused */
 #define WEIR__LATENESS_NS   (1000 * WEIR__MS_NS) /* between two reports */
 #define WEIR__WARN_NS       (1000 * WEIR__MS_NS) /* between like warnings */
+#define WEIR__FAR_MS        (INT64_C(365) * 24 * 3600 * 1000)
 #define WEIR__LAG_NS        (5000 * WEIR__MS_NS) /* for which a lag is kept */
 
 /* A first-in first-out list of runs. Zeroed is empty. */
@@ -125,6 +126,9 @@ struct weir__lane {
     struct weir__run_list ran; /* verdict known, outcome not decided */
     struct weir__run_list suspects;
     struct weir__run_list pending; /* oldest first, linked both ways */
+    struct weir__tick_look
+        *looks;              /* of ticks, also of those that are settled */
+    size_t looking;          /* ticks that wait for one */
     struct weir_job **batch; /* of a call of run_batch; NULL: none was made */
     enum weir_verdict *batch_verdicts;
     size_t batch_cap;
@@ -285,6 +289,11 @@ void weir__suspect_settled(struct weir__run *run);
 void weir__suspect_next(struct weir__reactor *reactor);
 void weir__suspect_started(void *user, struct weir__run *run, int code);
 void weir__suspect_give_back(struct weir__lane *lane);
+
+/* tick.c: ticks of schedules. False: it is none, and malformed. */
+bool weir__tick_take(struct weir__run *run);
+void weir__ticks_give_back(struct weir__lane *lane);
+void weir__ticks_lost(struct weir__lane *lane, uint64_t token);
 
 /* settings.c: options as served, and those stored with the topic. */
 struct weir__lane_shared *weir__lane_share(const struct weir__reactor *reactor,

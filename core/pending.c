@@ -334,6 +334,7 @@ void weir__lane_lost(void *user, uint64_t token)
     lane->reactor->totals.lost++;
     WEIR__PROBE2(lease_lost, lane->name, token);
     drop_ready(lane, token);
+    weir__ticks_lost(lane, token);
     for (;;) {
         run = find_token(&lane->pending, token);
         if (run == NULL)

@@ -53,6 +53,14 @@ struct weir__codec {
                         const struct weir_header *headers, size_t count);
 };
 
+struct weir__zone;
+
+/* Time zones by name (core/zone.h). False: it is not known here. */
+struct weir__zone_source {
+    bool (*find)(struct weir__zone_source *source, struct weir_slice name,
+                 const struct weir__zone **ret_zone);
+};
+
 struct weir__reactor_options {
     const struct weir__codec *codec; /* kept */
     int64_t (*clock)(void *arg);     /* monotonic ns */
@@ -60,8 +68,9 @@ struct weir__reactor_options {
     uint64_t seed;                 /* of jitter */
     struct weir__mailbox *mailbox; /* kept */
     struct weir__pool *pool; /* kept; NULL: handlers that block do it here */
-    int64_t block_warn_ms;   /* name handlers that hold the loop longer */
-    const struct weir__log *log;         /* kept */
+    struct weir__zone_source *zones; /* kept; NULL: only UTC is known */
+    int64_t block_warn_ms;       /* name handlers that hold the loop longer */
+    const struct weir__log *log; /* kept */
     const struct weir__log *outcome_log; /* kept; of jobs that are retried or
                                             end otherwise than done; NULL:
                                             nothing is said of them */

@@ -19,17 +19,20 @@
  *     spent    of attempt: in the topic it died in, before this one
  *     added_ms when the job was added, server time since 1970; a record that
  *              says nothing lies where it was added: the store tells
- *     attempts the last ones that did not finish it: one msgpack array, raw */
-#define WEIR__RECORD_MAP(X)            \
-    X(struct weir_slice, retry, text)  \
-    X(int64_t, ttl_ms, duration)       \
-    X(struct weir_slice, url, text)    \
-    X(struct weir_slice, headers, raw) \
-    X(struct weir_slice, reason, text) \
-    X(struct weir_slice, error, text)  \
-    X(uint32_t, spent, count)          \
-    X(int64_t, added_ms, duration)     \
-    X(struct weir_slice, attempts, list)
+ *     attempts the last ones that did not finish it: one msgpack array, raw
+ *     cron     of a tick alone: its schedule (core/schedule.h), of whose jobs
+ *              the rest of the record is */
+#define WEIR__RECORD_MAP(X)              \
+    X(struct weir_slice, retry, text)    \
+    X(int64_t, ttl_ms, duration)         \
+    X(struct weir_slice, url, text)      \
+    X(struct weir_slice, headers, raw)   \
+    X(struct weir_slice, reason, text)   \
+    X(struct weir_slice, error, text)    \
+    X(uint32_t, spent, count)            \
+    X(int64_t, added_ms, duration)       \
+    X(struct weir_slice, attempts, list) \
+    X(struct weir_slice, cron, text)
 
 struct weir__record {
     struct weir_counters counters; /* attempt: runs finished so far */

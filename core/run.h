@@ -106,7 +106,8 @@ struct weir__run {
     enum weir_verdict verdict;
     enum weir__outcome outcome;
     int64_t delay_ms;
-    char *reason; /* NUL-terminated, NULL: none */
+    int64_t at_ms; /* snoozed until then, server time; 0: for delay_ms */
+    char *reason;  /* NUL-terminated, NULL: none */
     struct weir__follows follows;
     struct weir__asker *asker; /* NULL: nobody */
 };

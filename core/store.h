@@ -14,6 +14,7 @@
  * claim is answered by exactly one `claimed`, and if that reports jobs, by one
  * or more `arrived` that account for all of them. */
 
+#include <weir/cron.h>
 #include <weir/worker.h>
 
 #include "core/options.h"
@@ -136,6 +137,24 @@ struct weir__reschedule {
     int64_t delay_ms; /* used when at_ms is 0 */
     int64_t at_ms;    /* absolute server time */
 };
+
+/* What to do with a schedule; of one that is set `record` is its tick's, with
+ * `cron` (core/schedule.h). */
+struct weir__cron_change {
+    struct weir_slice name;
+    const struct weir__record *record; /* NULL: it is not set, but: */
+    enum weir_cron_verb verb;
+};
+
+/* A schedule as it is stored; borrowed. */
+struct weir__cron_entry {
+    struct weir_slice name;
+    struct weir__record record;
+    bool is_paused;
+    int64_t from_ms, now_ms;
+};
+typedef void (*weir__cron_fn)(int code, const struct weir__cron_entry *entry,
+                              void *arg);
 
 /* What to list: jobs in one state. */
 struct weir__list {
@@ -261,6 +280,11 @@ struct weir__store_ops {
     int (*drop)(struct weir__store_topic *topic, weir_code_fn fn, void *arg);
     int (*kind)(struct weir__store_topic *topic, weir_kind_fn fn, void *arg);
     int (*stats)(struct weir__store_topic *topic, weir_stats_fn fn, void *arg);
+    /* As weir_reactor_cron_set, _cron and _cron_list. */
+    int (*cron)(struct weir__store_topic *topic,
+                const struct weir__cron_change *what, weir_code_fn fn,
+                void *arg);
+    int (*crons)(struct weir__store_topic *topic, weir__cron_fn fn, void *arg);
     int (*topics)(struct weir__store *store, weir_topics_fn fn, void *arg);
     int (*workers)(struct weir__store *store, weir_workers_fn fn, void *arg);
 

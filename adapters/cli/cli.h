@@ -121,6 +121,13 @@ struct weir__command {
     X(topic_show)         \
     X(topic_set)          \
     X(topic_delete)       \
+    X(cron_add)           \
+    X(cron_list)          \
+    X(cron_show)          \
+    X(cron_pause)         \
+    X(cron_resume)        \
+    X(cron_run)           \
+    X(cron_delete)        \
     X(dead_list)          \
     X(dead_requeue)       \
     X(dead_purge)         \

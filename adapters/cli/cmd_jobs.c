@@ -7,6 +7,8 @@
 #include "adapters/cli/options.h"
 #include "adapters/cli/output.h"
 #include "adapters/cli/time.h"
+#include "core/schedule.h"
+#include "core/text.h"
 
 #include <inttypes.h>
 
@@ -169,6 +171,16 @@ static enum weir__exit print_deleted(struct weir__ask *ask)
     return rc;
 }
 
+static enum weir__exit refuse_tick(struct weir__ask *ask, int code)
+{
+    if (code != WEIR_EINVAL)
+        return WEIR__EXIT_NONE;
+    weir__complain("%s: job \"%s\" is the tick of a schedule; see weir cron "
+                   "delete and weir cron pause",
+                   ask->command->name, ask->id);
+    return WEIR__EXIT_USAGE;
+}
+
 static void on_one_deleted(int code, enum weir_job_state was, void *arg)
 {
     (void)was;
@@ -222,6 +234,7 @@ const struct weir__command weir__cmd_delete = {
              "topic,\n  or no job of an id, 5 server unreachable",
     .needs_kind = true,
     .ask = ask_delete,
+    .refuse = refuse_tick,
     .print = print_deleted,
     .run = run_delete,
 };
@@ -277,6 +290,8 @@ static enum weir__exit refuse_due(struct weir__ask *ask, int code)
 {
     if (code != WEIR_EINVAL)
         return WEIR__EXIT_NONE;
+    if (weir__tick_name(weir__slice_str(ask->id)).len > 0)
+        return refuse_tick(ask, code);
     weir__complain("job \"%s\" in topic \"%s\" is %s; only what is "
                    "scheduled or ready can be given another time",
                    ask->id, ask->topic, weir_job_state_name(ask->was));

@@ -8,6 +8,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <weir/cron.h>
 
 enum { YES };
 
@@ -32,6 +33,31 @@ static int count_jobs(struct weir__ask *ask)
     return rc == WEIR_OK ? weir__client_wait(&ask->client) : rc;
 }
 
+static void on_cron(int code, const struct weir_cron_info *cron, void *arg)
+{
+    struct weir__ask *ask = arg;
+
+    if (cron == NULL)
+        weir__client_finish(&ask->client, code);
+    else
+        (void)snprintf(ask->text, sizeof(ask->text),
+                       "it has schedules, such as %s: weir cron delete",
+                       cron->cron.name); /* fits */
+}
+
+/* Other kinds have none. */
+static int find_schedule(struct weir__ask *ask)
+{
+    int rc =
+        weir_reactor_cron_list(ask->client.reactor, ask->topic, on_cron, ask);
+
+    if (rc == WEIR_OK)
+        rc = weir__client_wait(&ask->client);
+    if (rc == WEIR_OK && ask->text[0] != '\0')
+        return WEIR_EEXISTS;
+    return rc == WEIR_EKIND ? WEIR_OK : rc;
+}
+
 static int purge(struct weir__ask *ask)
 {
     int rc = weir_reactor_purge(ask->client.reactor, ask->topic,
@@ -44,8 +70,10 @@ static int purge(struct weir__ask *ask)
 static int ask_delete(struct weir__ask *ask)
 {
     const bool is_wanted = ask->args->value[YES] != NULL;
-    int rc = count_jobs(ask);
+    int rc = find_schedule(ask);
 
+    if (rc == WEIR_OK)
+        rc = count_jobs(ask);
     if (rc == WEIR_OK && ask->count > 0 && !is_wanted)
         return WEIR_EEXISTS;
     if (rc == WEIR_OK && ask->count > 0)
@@ -85,8 +113,9 @@ const struct weir__command weir__cmd_topic_delete = {
     .details =
         "It is listed no more; who adds to it later makes it anew. Where a "
         "program that\nadded to it before goes on adding, it is listed again "
-        "within 10 minutes. Refused\nwhile a worker serves it, and while jobs "
-        "are on their way from it to other\ntopics. A list or stream of "
+        "within 10 minutes. Refused\nwhile a worker serves it or it has "
+        "schedules, and while jobs are on their way from\nit to other "
+        "topics. A list or stream of "
         "somebody else stays, with --yes as weir purge\nleaves it. Prints how "
         "many jobs went with it. With --json: {\"topic\",\"deleted\"}.",
     .example = "weir topic delete order.close",

@@ -82,13 +82,18 @@ static void decide(struct weir__watch *watch)
 static void judge(struct weir__watched *watched, const struct weir_stats *stats)
 {
     uint64_t waiting = stats->scheduled + stats->ready;
+    uint64_t all = waiting + stats->running; /* ticks come again for ever */
+    uint64_t jobs = all > stats->ticks ? all - stats->ticks : 0;
 
     watched->newer = stats->newer;
     watched->dead = stats->dead;
     watched->is_at_rest =
-        stats->newer > 0 || (stats->running == 0 && stats->relaying == 0 &&
-                             (waiting == 0 || stats->paused));
-    watched->held_back = watched->is_at_rest ? waiting : 0;
+        stats->newer > 0 ||
+        (stats->relaying == 0 &&
+         (jobs == 0 || (stats->paused && stats->running == 0)));
+    watched->held_back = !watched->is_at_rest ? 0
+                         : stats->newer > 0   ? waiting
+                                              : jobs;
     watched->elsewhere = 0;
     if (stats->is_elsewhere) {
         watched->is_at_rest = true;

@@ -2,8 +2,8 @@
 #ifndef WEIR_CLI_UNTIL_EMPTY_H
 #define WEIR_CLI_UNTIL_EMPTY_H
 
-/* Notices when the served topics hold nothing scheduled, ready or running, also
- * with other workers.
+/* Notices when the served topics hold nothing scheduled, ready or running but
+ * ticks of schedules, also with other workers.
  *
  * A topic is looked at (weir_reactor_stats) when its reactor ran out of jobs,
  * and once a second while jobs are ready or running elsewhere; while jobs are

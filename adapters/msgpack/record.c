@@ -9,6 +9,7 @@
 
 enum {
     RECORD_VERSION = 1,
+    TICK_VERSION = 2, /* of what only weir runs: others leave it alone */
     RECORD_FIELDS = 8,
     SMALL_HEAD = 8, /* bytes before the body when nothing is unusual */
     FIXINT_MAX = 0x7f,
@@ -170,7 +171,7 @@ void weir__record_write(struct weir__buf *buf,
         put_small_head(buf, counters);
     } else {
         put(buf, FIXARRAY | RECORD_FIELDS, 0, 0);
-        put_uint(buf, RECORD_VERSION);
+        put_uint(buf, record->cron.len > 0 ? TICK_VERSION : RECORD_VERSION);
         put_counters(buf, counters);
         put_options(buf, record);
     }
@@ -351,13 +352,13 @@ static int read_head(struct weir_slice *bytes, struct weir__record *record)
     struct weir_value version = next_head(bytes);
     bool is_newer =
         version.type == WEIR_TYPE_UINT ||
-        (version.type == WEIR_TYPE_INT && version.as.i64 > RECORD_VERSION);
+        (version.type == WEIR_TYPE_INT && version.as.i64 > TICK_VERSION);
 
     if (array.type != WEIR_TYPE_ARRAY || array.as.count == 0)
         return WEIR_EMALFORMED;
     if (is_newer)
         return WEIR_ENEWER;
-    if (version.type != WEIR_TYPE_INT || version.as.i64 != RECORD_VERSION ||
+    if (version.type != WEIR_TYPE_INT || version.as.i64 < RECORD_VERSION ||
         array.as.count != RECORD_FIELDS)
         return WEIR_EMALFORMED;
     if (!read_counter(bytes, &counters->attempt) ||
@@ -366,6 +367,10 @@ static int read_head(struct weir_slice *bytes, struct weir__record *record)
         !read_counter(bytes, &counters->crashes) ||
         !read_counter(bytes, &counters->snoozes) ||
         !read_options(bytes, record))
+        return WEIR_EMALFORMED;
+    if (version.as.i64 == RECORD_VERSION)
+        record->cron.len = 0; /* only a tick has one */
+    else if (record->cron.len == 0)
         return WEIR_EMALFORMED;
     return WEIR_OK;
 }

@@ -23,6 +23,7 @@ extern const struct weir__script weir__script_delay_add;
 extern const struct weir__script weir__script_delay_add_one;
 extern const struct weir__script weir__script_delay_add_unique;
 extern const struct weir__script weir__script_delay_push;
+extern const struct weir__script weir__script_delay_cron;
 extern const struct weir__script weir__script_delay_claim;
 extern const struct weir__script weir__script_delay_pull;
 extern const struct weir__script weir__script_delay_finish;

@@ -4,7 +4,7 @@
 
 /* The inside of <weir/weir.h>: what a struct weir_reactor is made of. Shared by
  * weir.c (life, the store and its topics), serve.c (handlers and plugins),
- * change.c (which topics have which), add.c, many.c and manage.c (jobs and
+ * change.c (which topics have which), cron.c (schedules), add.c, many.c and manage.c (jobs and
  * topics), notices.c (what hosts are told once), worker.c (who is there),
  * take.c (jobs that hosts take), current.c (what runs) and thread.c (a
  * thread of its own); trial.c shares a part. These and the command line are the
@@ -21,6 +21,7 @@
 #include "adapters/ev/pool.h"
 #include "adapters/redis/redis.h"
 #include "adapters/weir/notices.h"
+#include "adapters/weir/zones.h"
 #include "core/error.h"
 #include "core/reactor.h"
 #include "core/store.h"
@@ -76,6 +77,7 @@ struct weir_reactor {
     void *drop_arg;
     struct weir__notices notices;
     struct weir__takes takes;
+    struct weir__zones zones;
     size_t held;   /* handles, while it is being freed */
     int depth;     /* callbacks of ours on the stack */
     bool is_freed; /* weir_reactor_free was called, maybe deferred */

@@ -226,6 +226,7 @@ static int open_parts(struct weir_reactor *reactor,
         .seed = reactor->seed,
         .log = &reactor->log,
         .outcome_log = &reactor->log,
+        .zones = &reactor->zones.port,
         .block_warn_ms = options->block_warn_ms == 0 ? BLOCK_WARN_MS
                                                      : options->block_warn_ms,
     };
@@ -270,6 +271,7 @@ static void destroy(void *arg)
     reactor->core = NULL; /* what plugins complete now is over */
     weir__takes_fini(reactor);
     weir__notices_fini(&reactor->notices);
+    weir__zones_fini(&reactor->zones);
     weir__driver_close(reactor->driver);
     while (reactor->plugins != NULL) {
         struct weir__bound_plugin *bound = reactor->plugins;
@@ -348,6 +350,7 @@ int weir_reactor_open(const struct weir_options *options,
     reactor->seed = make_seed(reactor);
     weir__notices_init(&reactor->notices);
     weir__takes_init(&reactor->takes);
+    weir__zones_init(&reactor->zones);
     (void)gethostname(reactor->host, sizeof(reactor->host) - 1); /* or "" */
     rc = weir__redis_url_parse(options->redis_url, &reactor->url, err);
     if (rc == WEIR_OK)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "core/cron.h"
+#include "core/crontab.h"
 #include "core/text.h"
 #include "core/zone.h"
 

@@ -5,7 +5,7 @@ of 20 zones and a start within ten years, four times behind each.
 Where the offset of the zone stays the same croniter is asked as it is. It
 loses an hour behind changes of the offset (1.3.5), so there it is asked in
 local time without a zone, and what summer time makes of that is done here by
-the rule in core/cron.h, with Python's zoneinfo. Left out is 5L beside days of
+the rule in core/crontab.h, with Python's zoneinfo. Left out is 5L beside days of
 the month, of which croniter wants both, or finds none.
 
 Needs the module croniter."""

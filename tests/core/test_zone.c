@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "core/cron.h"
+#include "core/crontab.h"
 #include "core/text.h"
 #include "tests/harness/oom.h"
 #include "tests/harness/test.h"

@@ -225,6 +225,8 @@ const struct weir__kind weir__delay_kind = {
     .purge = weir__delay_purge,
     .forget = weir__delay_forget,
     .list = weir__delay_list,
+    .cron = weir__delay_cron,
+    .crons = weir__delay_crons,
     .stats = delay_stats,
     .counted = weir__delay_counted,
 };

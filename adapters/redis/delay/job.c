@@ -84,6 +84,7 @@ int weir__job_read(struct weir_slice bytes, const char *seq,
     info->body = record.body;
     info->headers = record.headers;
     info->attempts = record.attempts;
+    info->is_tick = record.cron.len > 0;
     info->added_ms = record.added_ms > 0 ? record.added_ms
                      : seq == NULL       ? 0
                                          : weir__seq_ms(seq);
@@ -209,6 +210,8 @@ static void on_slot(struct weir__request *request, int code,
         finish(job, WEIR_ENOTFOUND, NULL);
     else if (weir__slice_equal(word, weir__slice_str("moved")))
         start_over(job);
+    else if (weir__slice_equal(word, weir__slice_str("tick")))
+        finish(job, WEIR_EINVAL, NULL);
     else if (!read_state(job, reply))
         finish(job, WEIR_ESERVER, NULL);
     else if (job->show_fn != NULL)

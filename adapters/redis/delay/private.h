@@ -495,6 +495,18 @@ int weir__delay_requeue(struct weir__store_topic *topic, struct weir_slice id,
 int weir__delay_purge(struct weir__store_topic *topic, enum weir__purge what,
                       weir_count_fn fn, void *arg);
 
+/* --- delay/cron.c --------------------------------------------------------- */
+
+int weir__delay_cron(struct weir__store_topic *topic,
+                     const struct weir__cron_change *what, weir_code_fn fn,
+                     void *arg);
+int weir__delay_crons(struct weir__store_topic *topic, weir__cron_fn fn,
+                      void *arg);
+
+/* Make ticks anew that were lost; `fn` is told how many, and may be NULL. */
+int weir__delay_mend_ticks(struct weir__delay_topic *topic, weir_count_fn fn,
+                           void *arg);
+
 /* --- delay/bury.c --------------------------------------------------------- */
 
 /* Add one that has died_ms. */

@@ -20,6 +20,8 @@ struct purge {
     struct weir__delay_topic *topic;
     weir_count_fn fn;
     void *arg;
+    int code;          /* of what is done */
+    bool has_ticks;    /* of schedules */
     uint64_t count;    /* deleted so far */
     uint64_t most;     /* of them */
     bool is_running;   /* looking at what runs */
@@ -31,10 +33,29 @@ struct purge {
 static void request_nodes(struct purge *purge);
 static void request_dead(struct purge *purge);
 
+static void end(struct purge *purge)
+{
+    purge->fn(purge->code, purge->count, purge->arg);
+    weir__mem_free(purge);
+}
+
+static void on_mended(int code, uint64_t ticks, void *arg)
+{
+    struct purge *purge = arg;
+
+    if (purge->code == WEIR_OK)
+        purge->code = code;
+    purge->count -= ticks < purge->count ? ticks : purge->count;
+    end(purge);
+}
+
+/* Schedules go on: their ticks were no jobs that somebody added. */
 static void finish(struct purge *purge, int code)
 {
-    purge->fn(code, purge->count, purge->arg);
-    weir__mem_free(purge);
+    purge->code = code;
+    if (!purge->has_ticks || code == WEIR_ECANCELED ||
+        weir__delay_mend_ticks(purge->topic, on_mended, purge) < 0)
+        end(purge);
 }
 
 /* --- dead jobs ---------------------------------------------------------- */
@@ -220,6 +241,7 @@ static void on_counters(struct weir__request *request, int code,
     present = number_at(reply, 1) + number_at(reply, 2) + number_at(reply, 3) +
               number_at(reply, 4) - number_at(reply, 5) - number_at(reply, 6) -
               number_at(reply, 7);
+    purge->has_ticks = number_at(reply, 8) > 0;
     purge->most = (uint64_t)(present < 0 ? 0 : present) + ADDED_MAX;
     request_nodes(purge);
 }
@@ -228,7 +250,7 @@ static void request_counters(struct purge *purge)
 {
     static const char *const fields[] = {"kind",    "added",    "retried",
                                          "snoozed", "requeued", "settled",
-                                         "delwait", "delrun"};
+                                         "delwait", "delrun",   "ticks"};
     enum { COUNT = sizeof(fields) / sizeof(fields[0]) };
     struct weir__buf bytes = {0};
 

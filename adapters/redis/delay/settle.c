@@ -94,7 +94,7 @@ static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
         is_dead && !is_expired ? on_dead_of(topic) : NULL;
     struct weir__item *item;
 
-    if (!is_expired)
+    if (!is_expired && run->record.cron.len == 0)
         weir__attempts_note(topic->base.store, run, node->ended, &run->record,
                             &topic->shared->scratch[1]);
     if (away != NULL)
@@ -103,7 +103,8 @@ static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
     if (item == NULL)
         return false;
     item->away = away;
-    item->ms = is_dead ? 0 : run->delay_ms;
+    item->is_absolute = !is_dead && run->at_ms != 0;
+    item->ms = is_dead ? 0 : item->is_absolute ? run->at_ms : run->delay_ms;
     item->outcome = run->outcome;
     return true;
 }

@@ -13,10 +13,11 @@ enum {
     KINDS = 16,          /* of endings: those below */
     KIND_RETRY = 0,
     KIND_SNOOZE = 1,
-    KIND_FOLLOW = 2, /* to 5: with made ids, at times of the server */
-    KIND_DEAD = 6,
-    KIND_AWAY = 7,  /* to 10: as KIND_FOLLOW, to other topics */
-    KIND_MOVED = 11 /* dead, to another topic */
+    KIND_TICK = 2,   /* snoozed until a time of the server */
+    KIND_FOLLOW = 3, /* to 6: with made ids, at times of the server */
+    KIND_DEAD = 7,
+    KIND_AWAY = 8,  /* to 11: as KIND_FOLLOW, to other topics */
+    KIND_MOVED = 12 /* dead, to another topic */
 };
 
 #define GROUP_CALLS   ((uint64_t)1 << 36) /* topics are below */
@@ -107,7 +108,7 @@ static uint32_t kind_of(const struct weir__item *item)
     case WEIR__OUTCOME_RETRY:
         return KIND_RETRY;
     case WEIR__OUTCOME_SNOOZE:
-        return KIND_SNOOZE;
+        return item->is_absolute ? KIND_TICK : KIND_SNOOZE;
     case WEIR__OUTCOME_FOLLOW:
         return (item->away == NULL ? KIND_FOLLOW : KIND_AWAY) +
                (item->id_len == 0 ? 1u : 0u) + (item->is_absolute ? 2u : 0u);

@@ -101,9 +101,13 @@ static void on_recalled(struct weir__request *request, int code,
         (struct recall_request *)request; /* first member */
     struct weir__buf bytes = {0};
     struct weir_slice node;
+    int64_t schedules;
     unsigned hi;
 
     weir__topic_log_error(&recall->topic->base, "recall", code, reply);
+    if (code == WEIR_OK && weir__reply_int(reply, 1, &schedules) &&
+        schedules > 0)
+        (void)weir__delay_mend_ticks(recall->topic, NULL, NULL);
     if (code != WEIR_OK || !weir__reply_str(reply, 0, &node) ||
         weir__node_read(node, &recall->slot, &hi) != WEIR_OK ||
         !weir__seq_is_sound((const char *)node.ptr)) {
@@ -129,8 +133,8 @@ void weir__delay_recall(struct weir__delay_topic *topic)
     topic->has_recalled = true;
     recall->request.done = on_recalled;
     recall->topic = topic;
-    weir__resp_eval(&bytes, &weir__script_delay_recall, 3, 1);
-    weir__prefix_keys(&bytes, &topic->base.prefix, "wait run started");
+    weir__resp_eval(&bytes, &weir__script_delay_recall, 4, 1);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "wait run started cron");
     weir__resp_str(&bytes, topic->base.store->worker);
     weir__place_send(topic->base.place, &bytes, &weir__script_delay_recall,
                      WEIR__SEND_ONCE, &recall->request);

@@ -112,6 +112,10 @@ struct weir__kind {
                  weir_count_fn fn, void *arg);
     int (*forget)(struct weir__store_topic *topic, struct weir_slice id,
                   weir_count_fn fn, void *arg);
+    int (*cron)(struct weir__store_topic *topic,
+                const struct weir__cron_change *what, weir_code_fn fn,
+                void *arg);
+    int (*crons)(struct weir__store_topic *topic, weir__cron_fn fn, void *arg);
     int (*list)(struct weir__store_topic *topic, const struct weir__list *what,
                 weir_show_fn fn, void *arg);
     int (*stats)(struct weir__store_topic *topic, weir_stats_fn fn, void *arg);

@@ -290,6 +290,21 @@ static int topic_list(struct weir__store_topic *topic,
     return topic->kind->list(topic, what, fn, arg);
 }
 
+static int topic_cron(struct weir__store_topic *topic,
+                      const struct weir__cron_change *what, weir_code_fn fn,
+                      void *arg)
+{
+    REFUSE(topic, cron);
+    return topic->kind->cron(topic, what, fn, arg);
+}
+
+static int topic_crons(struct weir__store_topic *topic, weir__cron_fn fn,
+                       void *arg)
+{
+    REFUSE(topic, crons);
+    return topic->kind->crons(topic, fn, arg);
+}
+
 static int topic_stats(struct weir__store_topic *topic, weir_stats_fn fn,
                        void *arg)
 {
@@ -326,6 +341,8 @@ const struct weir__store_ops weir__redis_ops = {
     .forget = topic_forget,
     .list = topic_list,
     .stats = topic_stats,
+    .cron = topic_cron,
+    .crons = topic_crons,
     .pause = weir__topic_pause,
     .set = weir__topic_set,
     .drop = weir__topic_drop,

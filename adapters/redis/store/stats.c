@@ -148,6 +148,7 @@ static const struct {
     {"overflow", offsetof(struct weir_stats, dropped_overflow)},
     {"age", offsetof(struct weir_stats, dropped_age)},
     {"ttl", offsetof(struct weir_stats, dropped_ttl)},
+    {"ticks", offsetof(struct weir_stats, ticks)},
 };
 
 static bool is_named(struct weir_slice name, const char *text)

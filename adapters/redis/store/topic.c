@@ -137,11 +137,11 @@ int weir__topic_check_key(const struct weir__store_topic *topic,
 }
 
 /* What holds jobs, of whatever kind they are, and what else a topic has. */
-#define HOLDING_KEYS "wait run dead relay fifo parked rot hot out"
+#define HOLDING_KEYS "wait run dead relay fifo parked rot hot out cron"
 #define OTHER_KEYS                                                          \
     "options meta lease held due rec seen started late past auto alive ttl" \
     " lock lockers probe unique idle"
-enum { HOLDING_COUNT = 9, OTHER_COUNT = 18 };
+enum { HOLDING_COUNT = 10, OTHER_COUNT = 18 };
 
 static int check_settings(const struct weir__store_topic *topic,
                           const struct weir__setting *settings, size_t count)
@@ -225,7 +225,8 @@ static const char *why_kept(const struct redisReply *reply, int64_t result,
     size_t len;
 
     if (result == -1)
-        return "it holds jobs, or some on their way to other topics";
+        return "it holds jobs, or some on their way to other topics, or has "
+               "schedules: weir cron delete";
     if (result >= 0 || !weir__reply_str(reply, 1, &worker))
         return NULL;
     len = strcspn((const char *)worker.ptr, "@ ");

@@ -357,6 +357,7 @@ struct weir_job_info {
     struct weir_slice headers;  /* for weir_job_info_headers; empty: none */
     struct weir_slice attempts; /* for weir_job_info_attempts of <weir/past.h>;
                                    empty: none */
+    bool is_tick;               /* of a schedule: <weir/cron.h> */
 };
 
 #define WEIR_MAX_PLACE 319 /* bytes */
@@ -375,8 +376,8 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_show(struct weir_reactor *reactor,
                                                void *arg);
 
 /* Delete a job in any state. `was` is the state it was in: a running job never
- * runs again and its verdict is ignored, the current run goes on. `fn` may be
- * NULL. */
+ * runs again and its verdict is ignored, the current run goes on. The tick of a
+ * schedule stays (WEIR_EINVAL): delete that. `fn` may be NULL. */
 typedef void (*weir_delete_fn)(int code, enum weir_job_state was, void *arg);
 WEIR_API WEIR_MUST_CHECK int weir_reactor_delete(struct weir_reactor *reactor,
                                                  const char *topic,
@@ -411,6 +412,7 @@ struct weir_stats {
     /* Of a bounded topic that this reactor serves with `groups`: nothing of
      * these waits or runs, what is counted is in other groups. */
     bool is_elsewhere;
+    uint64_t ticks;         /* of schedules, among the jobs that wait or run */
 };
 
 /* `stats` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such topic. */

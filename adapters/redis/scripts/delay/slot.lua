@@ -10,6 +10,7 @@
 --       ('' = by the pack's id block; else the id is a made one and not in the
 --       index); and to reschedule: topic, r<ms> from now or a<ms> server time
 -- Reply { 'none' } no such job | { 'moved' } the index has changed, ask again |
+--       { 'tick' } it is to stay, while there is its schedule (cron.lua) |
 --       { scheduled|ready|running|dead, due ms or -1, leases that
 --       ended and count (suspect.lua), slot }, of a running one, where these
 --       keys are given, behind that ms until its lease ends, when it was
@@ -22,6 +23,7 @@
 --#include mixed
 --#include pack
 --#include suspect
+--#include slot
 --#include wake
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
@@ -58,61 +60,22 @@ if pack.last < 0 then -- it is lost: do not hold its ids for ever
   return { 'none' }
 end
 
--- The slots that may hold the job. An id is in a pack twice when one of them
--- was refused by add.
-local candidates = {}
+local slots = {}
 if by_index then
-  for i, name in ipairs(pack.ids or {}) do
-    if name == id then candidates[#candidates + 1] = i - 1 end
-  end
+  slots = slots_with(pack, id)
 elseif not pack.ids and tonumber(slot) <= pack.last then
-  candidates[1] = tonumber(slot)
+  slots[1] = tonumber(slot)
 end
-
--- The at most nine nodes that can hold a slot, from the root down.
-local function nodes_above(target)
-  local path, lo, hi = {}, 0, pack.last
-  while true do
-    path[#path + 1] = node_name(seq, lo, hi)
-    if lo == hi then return path end
-    local half = left_size(lo, hi)
-    if target < lo + half then hi = lo + half - 1 else lo = lo + half end
-  end
-end
-
-local function find(target)
-  local path = nodes_above(target)
-  for _, key in ipairs({ wait, run }) do
-    local scores = call('ZMSCORE', key, unpack(path))
-    for i = 1, #path do
-      if scores[i] then return key, path[i], scores[i] end
-    end
-  end
-end
-
-local where, node, score, found
-for _, candidate in ipairs(candidates) do
-  where, node, score = find(candidate)
-  if where then
-    found = candidate
-    break
-  end
-end
-if not where then return { 'none' } end
-
-local running = where == run
-local region = not running and tonumber(score) >= MIXED and MIXED or 0
-if region > 0 and not due_key then
+local job = find_slot(wait, run, seq, pack.last, slots, due_key)
+if not job then return { 'none' } end
+if job.region > 0 and not due_key then
   return redis.error_reply('ERR the job is in a mixed pack: give the key ' ..
                            'due behind idle')
 end
-local lo, hi = node_bounds(node)
-local entry = region > 0 and lo < hi and
-              read_table(call('HGET', due_key, seq), hi)
-local number = bounded_score(score - region)
-local due = entry and due_at(entry, found) or floor(number)
-local state = running and 'running' or due <= now and 'ready' or 'scheduled'
-local reply = { state, running and -1 or due, suspicion(number), found }
+local running, number = job.runs, job.number
+local state = running and 'running' or job.due <= now and 'ready' or
+              'scheduled'
+local reply = { state, running and -1 or job.due, suspicion(number), job.slot }
 local function tell_lease(lease, held)
   local token = digits(floor(number))
   local deadline = number_of(redis.pcall('ZSCORE', lease, token), now)
@@ -126,32 +89,24 @@ local function tell_lease(lease, held)
 end
 if running and KEYS[12] and not deletes then tell_lease(KEYS[11], KEYS[12]) end
 if not deletes and not (reschedules and not running) then return reply end
+if sub(id, -5) == '@next' and
+   redis.pcall('HEXISTS', sub(wait, 1, -5) .. 'cron', sub(id, 1, -6)) == 1 then
+  return { 'tick' }
+end
 
--- Take the slot out of its node; what is left of the node goes back.
-local entries, own = {}, { [found] = true }
-local marks = call('HMGET', meta, 'mark', 'mixed_mark')
-local mark_end = number_of(marks[region > 0 and 2 or 1], -1) + 1
-if entry then
-  spread(entries, entry, seq, lo, hi, own, number - floor(number), mark_end)
-else
-  carve(entries, score, seq, lo, hi, own)
-end
-call('ZREM', where, node)
-if not running and due < mark_end then
-  increment(meta, 'ready', -1)
-end
+local left, mark_end = take_out(meta, seq, job)
 if reschedules then -- it stays a suspect
   local ms = tonumber(sub(ARGV[6], 2))
   local at = math.max(now, sub(ARGV[6], 1, 1) == 'a' and ms or now + ms)
-  entries[#entries + 1] = region + at + number - floor(number)
-  entries[#entries + 1] = node_name(seq, found, found)
-  call('ZADD', wait, unpack(entries))
+  left[#left + 1] = job.region + at + number - floor(number)
+  left[#left + 1] = node_name(seq, job.slot, job.slot)
+  call('ZADD', wait, unpack(left))
   if at < mark_end then increment(meta, 'ready', 1) end
   wake_one(KEYS[8], ARGV[5], at)
   reply[2] = at
   return reply
 end
-if #entries > 0 then call('ZADD', where, unpack(entries)) end
+if #left > 0 then call('ZADD', job.key, unpack(left)) end
 if by_index then call('HDEL', ids, id) end
 note_gone(pack_key, pack, 1, due_key)
 increment(meta, running and 'delrun' or 'delwait', 1)

@@ -14,7 +14,8 @@
 --         or 0), waiting (ready or not), ready, running, dead, relaying, exact
 --         (1 if ready is complete), oldest (for how many ms the first that is
 --         ready has been so, -1: none is), totals; ended where a lease
---         ended (ended.lua); aside comes last where something was set aside
+--         ended (ended.lua), ticks of schedules where there are (tick.lua);
+--         aside comes last where something was set aside
 --         (number.lua)
 --#include node
 --#include number
@@ -30,7 +31,7 @@ local total = {}
 local fields = { 'added', 'claimed', 'settled', 'retried', 'snoozed', 'failed',
                  'expired', 'returned', 'crashed', 'dropped', 'delwait',
                  'delrun', 'ready', 'requeued', 'mark', 'mixed_mark', 'kind',
-                 'paused', 'mixed' }
+                 'paused', 'mixed', 'ticks' }
 local values = call('HMGET', meta, unpack(fields))
 for i = 1, 16 do
   total[fields[i]] = number_of(values[i], i > 14 and -1 or 0)
@@ -158,6 +159,11 @@ local reply = {
   'dropped', total.dropped + set_aside,
 }
 tell_ended(reply, lease, running, now + 1)
+local ticks = number_of(values[20])
+if ticks > 0 then
+  reply[#reply + 1] = 'ticks'
+  reply[#reply + 1] = ticks
+end
 if set_aside > 0 then reply[#reply + 1] = 'aside' end
 tell_aside(meta, reply)
 return reply

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WEIR_CRON_H
-#define WEIR_CRON_H
+#ifndef WEIR_CRONTAB_H
+#define WEIR_CRONTAB_H
 
 /* Times that come again and again, as people write them for cron:
  *

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/cron.h"
+#include "core/crontab.h"
 
 #include "core/text.h"
 #include "core/zone.h"

@@ -1,0 +1,581 @@
+/* SPDX-License-Identifier: MIT */
+
+/* weir cron: schedules, which add jobs to their topics again and again. */
+
+#include "adapters/cli/ask.h"
+#include "adapters/cli/cron_texts.h"
+#include "adapters/cli/options.h"
+#include "adapters/cli/output.h"
+#include "adapters/cli/time.h"
+#include "adapters/json/json.h"
+#include "core/schedule.h"
+#include "core/text.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { NEXT_SHOWN = 5 };
+
+/* Of each of these commands the first flag is the topic. */
+#define TOPIC_FLAG "topic", "T", "the topic whose schedule it is"
+
+static const struct weir__flag topic_flags[] = {{TOPIC_FLAG}};
+
+/* The operand is the schedule's name. */
+static bool check_topic(struct weir__ask *ask)
+{
+    ask->topic = ask->args->value[0];
+    if (ask->topic != NULL)
+        return weir__operand_topic(ask->topic);
+    weir__complain("%s needs --topic T; weir cron list tells which have "
+                   "schedules",
+                   ask->command->name);
+    return false;
+}
+
+static const char *name_of(const struct weir__ask *ask)
+{
+    return ask->args->operand[0];
+}
+
+static enum weir__exit refuse(struct weir__ask *ask, int code)
+{
+    if (code == WEIR_ENOTFOUND) {
+        weir__complain("there is no schedule \"%s\" in topic \"%s\"",
+                       name_of(ask), ask->topic);
+        return WEIR__EXIT_NOT_FOUND;
+    }
+    if (ask->text[0] == '\0' ||
+        (code != WEIR_EINVAL && code != WEIR_EFULL && code != WEIR_ESERVER))
+        return WEIR__EXIT_NONE;
+    weir__complain("%s: %s", ask->command->name, ask->text);
+    return code == WEIR_EINVAL ? WEIR__EXIT_USAGE : WEIR__EXIT_FAILED;
+}
+
+/* --- add ---------------------------------------------------------------- */
+
+enum { TOPIC, FIELDS };
+
+static const struct weir__flag add_flags[] = {
+    [TOPIC] = {"topic", "T", "the topic that gets the jobs, of kind delay"},
+    [FIELDS + WEIR__CRON_AT] = {"at", "CRON",
+                                "when: minute hour day month weekday, with\n"
+                                "the second in front if there are six; or\n"
+                                "@hourly, @daily, @weekly, @monthly, @yearly"},
+    [FIELDS +
+        WEIR__CRON_EVERY] = {"every", "D", "each interval instead, 1s to 365d"},
+    [FIELDS + WEIR__CRON_ZONE] = {"zone", "Z",
+                                  "time zone of --at, such as Europe/Berlin\n"
+                                  "(default: UTC)"},
+    [FIELDS + WEIR__CRON_BODY] = {"body", "JSON",
+                                  "body of the jobs, up to 16 KiB (default:\n"
+                                  "null)"},
+    [FIELDS + WEIR__CRON_MISSED] = {"missed", "M",
+                                    "of times that no worker saw: once, one\n"
+                                    "job for all; skip, none; all, each has\n"
+                                    "its own (default: once)"},
+    [FIELDS + WEIR__CRON_OVERLAP] = {"overlap", "O",
+                                     "while the job before is not over: allow\n"
+                                     "the next one, or skip it (default:\n"
+                                     "allow)"},
+    [FIELDS + WEIR__CRON_JITTER] = {"jitter", "D",
+                                    "each job is due up to so much later, 0ms\n"
+                                    "to 1d (default: 0ms)"},
+    [FIELDS + WEIR__CRON_RETRY] = {"retry", "LADDER",
+                                   "as of weir add (default: the topic's)"},
+    [FIELDS + WEIR__CRON_TTL] = {"ttl", "D", "as of weir add"},
+    [FIELDS + WEIR__CRON_URL] = {"url", "U", "as of weir add"},
+};
+
+static int read_cron(const struct weir__ask *ask, struct weir_cron *ret_cron,
+                     struct weir_error *err)
+{
+    struct weir__cron_texts texts = {.dashes = "--", .name = name_of(ask)};
+    enum weir__cron_field field;
+
+    for (int i = 0; i < WEIR__CRON_FIELDS; i++)
+        texts.value[i] = ask->args->value[FIELDS + i];
+    return weir__cron_texts_read(&texts, ret_cron, &field, err);
+}
+
+static bool check_add(struct weir__ask *ask)
+{
+    struct weir_error err = {0};
+    struct weir_cron cron;
+    int rc;
+
+    if (!check_topic(ask))
+        return false;
+    rc = read_cron(ask, &cron, &err);
+    weir_body_free(cron.body);
+    return weir__told(rc, &err);
+}
+
+/* That it is there already is no failure. */
+static void on_set(int code, const char *text, void *arg)
+{
+    struct weir__ask *ask = arg;
+
+    ask->is_more = code == WEIR_EEXISTS;
+    weir__ask_on_code(ask->is_more ? WEIR_OK : code, text, arg);
+}
+
+static int ask_add(struct weir__ask *ask)
+{
+    struct weir_error err = {0};
+    struct weir_cron cron;
+    int rc = read_cron(ask, &cron, &err); /* was checked */
+
+    weir__ask_new_topic(ask);
+    if (rc == WEIR_OK)
+        rc = weir_reactor_cron_set(ask->client.reactor, ask->topic, &cron,
+                                   on_set, ask, &err);
+    weir_body_free(cron.body);
+    if (rc < 0)
+        (void)snprintf(ask->text, sizeof(ask->text), "%s", err.text); /* fits */
+    return rc;
+}
+
+static enum weir__exit print_word(const struct weir__ask *ask, const char *word)
+{
+    if (ask->client.cli->json)
+        return weir__print_object(
+            WEIR__OBJECT(weir__field_str("topic", ask->topic),
+                         weir__field_str("name", name_of(ask)),
+                         weir__field_str("schedule", word)));
+    weir__print("%s\n", word);
+    return WEIR__EXIT_DONE;
+}
+
+static enum weir__exit print_added(struct weir__ask *ask)
+{
+    weir__ask_note_new(ask);
+    return print_word(ask, ask->is_more ? "unchanged" : "set");
+}
+
+const struct weir__command weir__cmd_cron_add = {
+    .name = "cron add",
+    .operands = "NAME",
+    WEIR__FLAGS(add_flags),
+    .summary = "Set a schedule, which adds a job at each of its times",
+    .details =
+        "Needs --topic, and one of --at and --every. The jobs have the ids "
+        "NAME@TIME. One\nof that name is replaced; one that is paused stays "
+        "so. Any worker of the topic\nadds the jobs, there is nothing else to "
+        "be started. docs/recurring.md has how\ntimes are written and what "
+        "summer time does. With --json:\n{\"topic\",\"name\",\"schedule\"}, "
+        "that being set or unchanged.",
+    .example = "weir cron add nightly --topic report --at '0 3 * * 1-5' "
+               "--zone Europe/Berlin",
+    .exits = "0 set, or it was there already, 1 the topic has 1,024, 2 wrong\n"
+             "  usage, or a job has the id NAME@next, 5 server unreachable",
+    .needs_kind = true,
+    .check = check_add,
+    .ask = ask_add,
+    .refuse = refuse,
+    .print = print_added,
+};
+
+/* --- pause, resume, delete ------------------------------------------------ */
+
+static int ask_verb(struct weir__ask *ask, enum weir_cron_verb verb)
+{
+    return weir_reactor_cron(ask->client.reactor, ask->topic, name_of(ask),
+                             verb, weir__ask_on_code, ask);
+}
+
+static int ask_pause(struct weir__ask *ask)
+{
+    return ask_verb(ask, WEIR_CRON_PAUSE);
+}
+
+static int ask_resume(struct weir__ask *ask)
+{
+    return ask_verb(ask, WEIR_CRON_RESUME);
+}
+
+static int ask_delete(struct weir__ask *ask)
+{
+    return ask_verb(ask, WEIR_CRON_DELETE);
+}
+
+static enum weir__exit print_paused(struct weir__ask *ask)
+{
+    return print_word(ask, "paused");
+}
+
+static enum weir__exit print_resumed(struct weir__ask *ask)
+{
+    return print_word(ask, "resumed");
+}
+
+static enum weir__exit print_deleted(struct weir__ask *ask)
+{
+    return print_word(ask, "deleted");
+}
+
+#define VERB_EXITS \
+    "0 done, 2 wrong usage, 3 no such schedule, 5 server unreachable"
+
+const struct weir__command weir__cmd_cron_pause = {
+    .name = "cron pause",
+    .operands = "NAME",
+    WEIR__FLAGS(topic_flags),
+    .summary = "Add no more jobs of a schedule until it is resumed",
+    .details = "Jobs that are there stay. With --json: "
+               "{\"topic\",\"name\",\"schedule\"}.",
+    .example = "weir cron pause nightly --topic report",
+    .exits = VERB_EXITS,
+    .needs_kind = true,
+    .check = check_topic,
+    .ask = ask_pause,
+    .refuse = refuse,
+    .print = print_paused,
+};
+
+const struct weir__command weir__cmd_cron_resume = {
+    .name = "cron resume",
+    .operands = "NAME",
+    WEIR__FLAGS(topic_flags),
+    .summary = "Go on with a schedule that was paused, at its next time",
+    .details = "What it would have added meanwhile is not made up for. With "
+               "--json:\n{\"topic\",\"name\",\"schedule\"}.",
+    .example = "weir cron resume nightly --topic report",
+    .exits = VERB_EXITS,
+    .needs_kind = true,
+    .check = check_topic,
+    .ask = ask_resume,
+    .refuse = refuse,
+    .print = print_resumed,
+};
+
+const struct weir__command weir__cmd_cron_delete = {
+    .name = "cron delete",
+    .operands = "NAME",
+    WEIR__FLAGS(topic_flags),
+    .summary = "Delete a schedule",
+    .details = "Jobs that are there stay. One that stands in the configuration "
+               "file of a worker\ncomes back when such a worker starts. With "
+               "--json: {\"topic\",\"name\",\"schedule\"}.",
+    .example = "weir cron delete nightly --topic report",
+    .exits = VERB_EXITS,
+    .needs_kind = true,
+    .check = check_topic,
+    .ask = ask_delete,
+    .refuse = refuse,
+    .print = print_deleted,
+};
+
+/* --- list, show, run ------------------------------------------------------ */
+
+static struct weir__field time_field(const char *name, int64_t ms)
+{
+    return weir__field_int(name, ms > 0 ? ms : -1);
+}
+
+static struct weir__field next_field(const struct weir_cron_info *info)
+{
+    struct json_object *array = json_object_new_array();
+    int64_t next[NEXT_SHOWN];
+    int count = info->is_paused
+                    ? 0
+                    : weir_cron_next(&info->cron, info->from_ms, info->now_ms,
+                                     next, NEXT_SHOWN);
+
+    for (int i = 0; i < count; i++)
+        array = weir__array_with(array, json_object_new_int64(next[i]));
+    return weir__field("next", array);
+}
+
+static struct json_object *json_of(const struct weir__ask *ask,
+                                   const struct weir_cron_info *info)
+{
+    const struct weir_cron *cron = &info->cron;
+    struct json_object *body = NULL;
+
+    if (weir__json_from_msgpack(cron->body, &body) < 0)
+        return NULL;
+    return WEIR__OBJECT(
+        weir__field_str("topic", ask->topic),
+        weir__field_str("name", cron->name), weir__field_str("at", cron->at),
+        weir__field_int("every_ms", cron->every_ms > 0 ? cron->every_ms : -1),
+        weir__field_str("zone", cron->zone),
+        weir__field_str("missed", weir__missed_name(cron->missed)),
+        weir__field_str("overlap", cron->skips_overlap ? "skip" : "allow"),
+        weir__field_int("jitter_ms", cron->jitter_ms),
+        weir__field_str("retry", cron->retry),
+        weir__field_int("ttl_ms", cron->ttl_ms > 0 ? cron->ttl_ms : -1),
+        weir__field_str("url", cron->url),
+        body == NULL ? weir__field_null("body") : weir__field("body", body),
+        weir__field_bool("paused", info->is_paused),
+        time_field("next_ms", info->next_ms), next_field(info));
+}
+
+/* "@daily", "every 15m" and the zone. */
+static void print_times(const struct weir_cron *cron)
+{
+    char every[24];
+
+    if (cron->at != NULL) {
+        weir__print("%s", cron->at);
+    } else {
+        (void)weir__duration_format(cron->every_ms, every);
+        weir__print("every %s", every);
+    }
+    if (cron->zone != NULL)
+        weir__print(" %s", cron->zone);
+}
+
+static void print_row(const struct weir__ask *ask,
+                      const struct weir_cron_info *info)
+{
+    char next[32] = "-";
+
+    if (info->next_ms > 0)
+        weir__time_print(info->next_ms, next);
+    weir__print("%s  %s  ", ask->topic, info->cron.name);
+    print_times(&info->cron);
+    weir__print("  %s\n", info->is_paused ? "paused" : next);
+}
+
+static void print_field(const char *name, const char *value)
+{
+    if (value != NULL)
+        weir__print("%-10s%s\n", name, value);
+}
+
+static void print_span(const char *name, int64_t ms)
+{
+    char text[24];
+
+    if (ms <= 0)
+        return;
+    (void)weir__duration_format(ms, text);
+    print_field(name, text);
+}
+
+static void print_next(const struct weir_cron_info *info)
+{
+    int64_t next[NEXT_SHOWN];
+    int count = weir_cron_next(&info->cron, info->from_ms, info->now_ms, next,
+                               NEXT_SHOWN);
+    char text[32];
+
+    for (int i = 0; i < count; i++) {
+        weir__time_print(next[i], text);
+        weir__print("%-10s%s\n", i == 0 ? "next" : "", text);
+    }
+    if (count <= 0)
+        print_field("next", count < 0 ? "the zone is not known here" : "never");
+}
+
+static void print_shown(const struct weir__ask *ask,
+                        const struct weir_cron_info *info)
+{
+    const struct weir_cron *cron = &info->cron;
+    char body[256];
+
+    print_field("topic", ask->topic);
+    print_field("name", cron->name);
+    print_field("at", cron->at);
+    print_span("every", cron->every_ms);
+    print_field("zone", cron->zone);
+    print_field("missed", weir__missed_name(cron->missed));
+    print_field("overlap", cron->skips_overlap ? "skip" : "allow");
+    print_span("jitter", cron->jitter_ms);
+    print_field("retry", cron->retry);
+    print_span("ttl", cron->ttl_ms);
+    print_field("url", cron->url);
+    if (cron->body.len > 0 &&
+        weir__json_print(cron->body, body, sizeof(body)) > 0)
+        print_field("body", body);
+    print_field("paused", info->is_paused ? "yes" : "no");
+    if (!info->is_paused)
+        print_next(info);
+}
+
+/* The one that is named, or each; what is printed as JSON is kept till the
+ * end. */
+static void on_listed(int code, const struct weir_cron_info *info, void *arg)
+{
+    struct weir__ask *ask = arg;
+    bool is_list = ask->args->operand_count == 0;
+
+    if (info == NULL) {
+        if (code == WEIR_OK && !is_list && ask->count == 0)
+            code = WEIR_ENOTFOUND;
+        if (code == WEIR_EKIND && is_list && ask->args->value[0] == NULL)
+            code = WEIR_OK; /* topics of other kinds have none */
+        weir__client_finish(&ask->client, code);
+        return;
+    }
+    if (!is_list && strcmp(info->cron.name, name_of(ask)) != 0)
+        return;
+    ask->count++;
+    if (ask->client.cli->json && is_list)
+        ask->options = weir__array_with(ask->options, json_of(ask, info));
+    else if (ask->client.cli->json)
+        ask->options = json_of(ask, info);
+    else if (is_list)
+        print_row(ask, info);
+    else
+        print_shown(ask, info);
+}
+
+static int ask_show(struct weir__ask *ask)
+{
+    return weir_reactor_cron_list(ask->client.reactor, ask->topic, on_listed,
+                                  ask);
+}
+
+/* Of each topic, one after the other; the frame waits for the last answer. */
+static int list_all(struct weir__ask *ask)
+{
+    int rc = weir__topics_ask(&ask->client, &ask->topics);
+
+    for (size_t i = 0; rc == WEIR_OK && i <= ask->topics.count; i++) {
+        rc = weir__client_wait(&ask->client);
+        if (rc < 0 || i == ask->topics.count)
+            break; /* there are none */
+        ask->topic = ask->topics.names[i];
+        rc = ask_show(ask);
+        if (i + 1 == ask->topics.count)
+            return rc;
+    }
+    if (rc == WEIR_OK)
+        weir__topics_fini(&ask->topics);
+    return rc == WEIR_OK ? weir__topics_ask(&ask->client, &ask->topics) : rc;
+}
+
+static int ask_list(struct weir__ask *ask)
+{
+    if (ask->client.cli->json)
+        ask->options = json_object_new_array();
+    return ask->topic != NULL ? ask_show(ask) : list_all(ask);
+}
+
+static bool check_list(struct weir__ask *ask)
+{
+    ask->topic = ask->args->value[0];
+    return ask->topic == NULL || weir__operand_topic(ask->topic);
+}
+
+static enum weir__exit print_listed(struct weir__ask *ask)
+{
+    struct json_object *answer = ask->options;
+
+    ask->options = NULL;
+    return ask->client.cli->json ? weir__print_object(answer) : WEIR__EXIT_DONE;
+}
+
+static const struct weir__flag list_flags[] = {
+    {"topic", "T", "only those of this topic (default: of all topics)"}};
+
+#define SCHEDULE_JSON                                                    \
+    "{\"topic\",\"name\",\"at\",\"every_ms\",\"zone\",\"missed\","       \
+    "\"overlap\",\n\"jitter_ms\",\"retry\",\"ttl_ms\",\"url\",\"body\"," \
+    "\"paused\",\"next_ms\",\"next\"}"
+
+const struct weir__command weir__cmd_cron_list = {
+    .name = "cron list",
+    .operands = "",
+    WEIR__FLAGS(list_flags),
+    .summary = "List schedules",
+    .details = "One a line, with its topic, its times and the next one. With "
+               "--json an array of\n" SCHEDULE_JSON ".",
+    .example = "weir cron list",
+    .exits = "0 listed, also when there are none, 2 wrong usage,\n"
+             "  5 server unreachable",
+    .check = check_list,
+    .ask = ask_list,
+    .print = print_listed,
+};
+
+const struct weir__command weir__cmd_cron_show = {
+    .name = "cron show",
+    .operands = "NAME",
+    WEIR__FLAGS(topic_flags),
+    .summary = "Show a schedule and its next five times",
+    .details = "Times are in UTC. With --json:\n" SCHEDULE_JSON
+               "; times\nare ms since 1970.",
+    .example = "weir cron show nightly --topic report",
+    .exits = VERB_EXITS,
+    .needs_kind = true,
+    .check = check_topic,
+    .ask = ask_show,
+    .refuse = refuse,
+    .print = print_listed,
+};
+
+static void on_added(int code, const char *id, void *arg)
+{
+    weir__ask_on_code(code, id, arg);
+}
+
+/* A job like those of the schedule, whose id has the time of now. */
+static void on_found(int code, const struct weir_cron_info *info, void *arg)
+{
+    struct weir__ask *ask = arg;
+    char id[WEIR__OCCURRENCE_CAP];
+    struct weir_new_job job;
+    struct weir_error err = {0};
+
+    if (info == NULL) {
+        if (ask->count == 0)
+            weir__client_finish(&ask->client,
+                                code == WEIR_OK ? WEIR_ENOTFOUND : code);
+        return;
+    }
+    if (strcmp(info->cron.name, name_of(ask)) != 0)
+        return;
+    ask->count++;
+    (void)weir__occurrence_id(weir__slice_str(info->cron.name), info->now_ms,
+                              id);
+    job = (struct weir_new_job){
+        .id = id,
+        .body = info->cron.body,
+        .retry = info->cron.retry,
+        .ttl_ms = info->cron.ttl_ms,
+        .url = info->cron.url,
+        .headers = info->cron.headers,
+        .header_count = info->cron.header_count,
+    };
+    code = weir_reactor_add(ask->client.reactor, ask->topic, &job, on_added,
+                            ask, &err);
+    if (code < 0)
+        weir__client_finish(&ask->client, code);
+}
+
+static int ask_run(struct weir__ask *ask)
+{
+    return weir_reactor_cron_list(ask->client.reactor, ask->topic, on_found,
+                                  ask);
+}
+
+static enum weir__exit print_run(struct weir__ask *ask)
+{
+    if (ask->client.cli->json)
+        return weir__print_object(
+            WEIR__OBJECT(weir__field_str("topic", ask->topic),
+                         weir__field_str("id", ask->text)));
+    weir__print("%s\n", ask->text);
+    return WEIR__EXIT_DONE;
+}
+
+const struct weir__command weir__cmd_cron_run = {
+    .name = "cron run",
+    .operands = "NAME",
+    WEIR__FLAGS(topic_flags),
+    .summary = "Add a job of a schedule now, also of one that is paused",
+    .details = "Its times stay as they are, and --overlap does not look at "
+               "this job. Prints its\nid. With --json: {\"topic\",\"id\"}.",
+    .example = "weir cron run nightly --topic report",
+    .exits = "0 added, 1 max_pending is reached, 2 wrong usage, 3 no such\n"
+             "  schedule, 5 server unreachable",
+    .needs_kind = true,
+    .check = check_topic,
+    .ask = ask_run,
+    .refuse = refuse,
+    .print = print_run,
+};

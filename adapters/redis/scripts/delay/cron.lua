@@ -1,0 +1,81 @@
+-- SPDX-License-Identifier: MIT
+-- cron: schedules of a topic, each with its tick (tick.lua): set or delete one,
+-- let it rest or go on, or tell them all. The caller has read where the index
+-- says that the tick is, and names that pack.
+--
+-- KEYS  wait run ids meta idle due cron, the tick's pack (any key where it has
+--       none), absent
+-- ARGV  topic, set|delete|pause|resume, name, place of the tick ('': none); and
+--       to set: AT, RECORD. Or: topic, list
+-- Reply { 'moved' } the index has changed, ask again | { 'kind', kind } the
+--       topic is of another one | { 'none' } there is no such schedule |
+--       { 'taken' } a job has the tick's id | { 'full' } there are MOST |
+--       { 'same' } or { 'done' }; of list { 'list', time in ms, ticks that were
+--       made anew, name, value, ... }
+--#include node
+--#include number
+--#include mixed
+--#include pack
+--#include suspect
+--#include slot
+--#include tick
+local wait, run, ids, meta, idle, due_key, cron, pack_key = unpack(KEYS)
+local topic, verb, name, seq, at, record = unpack(ARGV)
+local MOST = 1024
+local time = call('TIME')
+local now = time[1] * 1000 + floor(time[2] / 1000)
+local kind = call('HGET', meta, 'kind')
+if kind and kind ~= 'delay' then return { 'kind', kind } end
+if verb == 'list' then
+  local mended = mend_ticks(topic, cron, ids, now)
+  return { 'list', now, mended, unpack(call('HGETALL', cron)) }
+end
+
+local id = name .. '@next'
+if (call('HGET', ids, id) or '') ~= seq then return { 'moved' } end
+local state, from, old_at, old = read_schedule(call('HGET', cron, name))
+if verb ~= 'set' and not state then return { 'none' } end
+if not state and seq ~= '' then return { 'taken' } end
+if verb == 'set' and not state and call('HLEN', cron) >= MOST then
+  return { 'full' }
+end
+
+-- Its verdict, where it runs, is refused then, with the job that it adds.
+local function remove_tick()
+  if seq == '' then return end
+  local pack = read_pack(pack_key)
+  local job = find_slot(wait, run, seq, pack.last, slots_with(pack, id),
+                        due_key)
+  if job then
+    local left = take_out(meta, seq, job)
+    if #left > 0 then call('ZADD', job.key, unpack(left)) end
+    note_gone(pack_key, pack, 1, due_key)
+    increment(meta, job.runs and 'delrun' or 'delwait', 1)
+  end
+  call('HDEL', ids, id)
+end
+
+local wants = verb == 'set' and (state or 'A') or verb == 'resume' and 'A' or
+              verb == 'pause' and 'P' or ''
+if verb == 'set' and
+   not (state and tonumber(at) == old_at and record == old) then
+  from, old_at, old = now, tonumber(at), record
+elseif state == wants and (wants ~= 'A' or seq ~= '') then
+  return { 'same' }
+end
+--#include types
+needs_zsets(wait, run)
+needs_hashes(ids, meta, cron)
+remove_tick()
+if wants == '' then
+  call('HDEL', cron, name)
+else
+  call('HSET', cron, name,
+       string.format('%s %.0f %d ', wants, from, old_at) .. old)
+end
+increment(meta, 'ticks', (wants == 'A' and 1 or 0) - (state == 'A' and 1 or 0))
+if wants == 'A' then
+  local added = add_tick(topic, name, from, old_at, old, now)
+  if type(added) == 'table' then return added end
+end
+return { 'done' }

@@ -1,0 +1,54 @@
+-- SPDX-License-Identifier: MIT
+-- The tick of a schedule is a job with the id NAME@next. The hash `cron` has
+-- for each NAME `A FROM AT RECORD`, or P in front where it is paused and has no
+-- tick: RECORD is the tick's, in which from byte AT on stand three times of 13
+-- digits: FROM, since when the schedule counts, what of it is over, and when
+-- its last job was due (core/schedule.h). `ticks` in `meta` counts the first
+-- ones.
+
+-- Have the tick of a schedule come at once; nothing before `now` is missed.
+-- False: a job has its id.
+local function add_tick(topic, name, from, at, record, now)
+  --#include lone_rare
+  --#include lone_pack
+  local wait, ids, meta, idle = KEYS[1], KEYS[3], KEYS[4], KEYS[5]
+  local kind, own, revision, last = 'delay', '', false, nil
+  local seen, call_slot, number, run, lease, held -- no repeat, no hand-over
+  local id, when = name .. '@next', string.format('a%.0f', now)
+  local time = call('TIME')
+  local known = { call('HGET', meta, 'kind') } -- max_pending is for jobs
+  record = string.sub(record, 1, at) ..
+           string.format('%013.0f %013.0f %013d ', from, now, 0) ..
+           string.sub(record, at + 43)
+  local pack = lone_head(id, #record) .. record
+  local function add(key)
+    --#include lone
+  end
+  for try = 0, 9 do
+    local reply = add(string.sub(wait, 1, -5) .. 'p:' .. lone_name(time, try))
+    if reply[3] ~= -1 then return reply[1] == 1 end
+  end
+  return redis.error_reply('ERR no name is free, ask again')
+end
+
+-- A, FROM, AT and RECORD, or nothing where that is none.
+local function read_schedule(value)
+  local state, from, at, rest = string.match(value or '',
+                                             '^([AP]) (%d+) (%d+) ()')
+  if not rest then return nil end
+  return state, tonumber(from), tonumber(at), string.sub(value, rest)
+end
+
+-- Each schedule has its tick again. Returns how many had none.
+local function mend_ticks(topic, cron, ids, now)
+  local all, count = redis.pcall('HGETALL', cron), 0
+  for i = 1, #all, 2 do
+    local state, from, at, record = read_schedule(all[i + 1])
+    if state == 'A' and
+       redis.call('HEXISTS', ids, all[i] .. '@next') == 0 and
+       add_tick(topic, all[i], from, at, record, now) then
+      count = count + 1
+    end
+  end
+  return count
+end
