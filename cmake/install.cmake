@@ -124,7 +124,8 @@ endforeach()
 install(FILES README.md LICENSE docs/bundled-plugins.md docs/configuration.md
         docs/deploy.md docs/embedding.md docs/guarantees.md docs/kinds.md
         docs/limits.md docs/operating.md docs/packs.md docs/performance.md
-        docs/once.md docs/plugins.md docs/scale.md docs/web.md docs/wire.md
+        docs/once.md docs/plugins.md docs/recurring.md docs/scale.md
+        docs/web.md docs/wire.md
         docs/wire-vectors.jsonl
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/observe DESTINATION ${CMAKE_INSTALL_DOCDIR})

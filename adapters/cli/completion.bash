@@ -62,6 +62,9 @@ _weir_values() { # WEIR OPTION CURRENT
     --log-level) compgen -W 'debug info warn error' -- "$3" ;;
     --log-format) compgen -W 'text json' -- "$3" ;;
     --state) compgen -W 'scheduled ready running dead' -- "$3" ;;
+    --topic) compgen -W "$(_weir_topics "$1" "${_weir_server[@]}")" -- "$3" ;;
+    --missed) compgen -W "once skip all" -- "$3" ;;
+    --overlap) compgen -W "allow skip" -- "$3" ;;
     --handle) _weir_handles "$1" "$3" ;;
     --sort)
         compgen -W 'topic kind scheduled ready oldest running dead relaying

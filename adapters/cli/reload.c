@@ -3,6 +3,7 @@
 
 #include "adapters/cli/beaten.h"
 #include "adapters/cli/counters.h"
+#include "adapters/cli/crons.h"
 #include "adapters/cli/difference.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -121,7 +122,8 @@ static enum weir__exit check_program(struct weir__reload *reload)
         const char *name = option->row.name;
         int line;
 
-        if (strcmp(option->section, "topic") == 0 || may_change(name) ||
+        if (strcmp(option->section, "topic") == 0 ||
+            strcmp(option->section, "cron") == 0 || may_change(name) ||
             is_same(option, was, next))
             continue;
         line = *(const int *)weir__config_holder(option, next); /* its first */
@@ -335,6 +337,8 @@ static bool apply(struct weir__reload *reload)
     if (rc == WEIR_OK) {
         log_all(reload, &changes);
         take_over(reload);
+        weir__crons_set(reload->serving.reactor, reload->services,
+                        log_of(reload));
         look_at_stored(reload, &changes);
     }
     changes_fini(&changes);

@@ -3,6 +3,7 @@
 
 #include "adapters/cli/blame.h"
 #include "adapters/cli/counters.h"
+#include "adapters/cli/crons.h"
 #include "adapters/cli/doctor.h"
 #include "adapters/cli/signals.h"
 
@@ -325,6 +326,7 @@ static enum weir__exit work(struct weir__run *run)
         rc = watch_topics(run);
     if (rc != WEIR__EXIT_NONE)
         return rc;
+    weir__crons_set(run->client.reactor, &run->services, &run->log);
     weir__notify_ready(&run->notify, run->client.loop);
     run->web.unready = NULL;
     weir__reload_ready(&run->reload, is_cluster);

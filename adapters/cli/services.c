@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/cli/services.h"
+#include "adapters/cli/crons.h"
 
 #include "adapters/dl/loader.h"
 #include "adapters/dl/option.h"
@@ -268,6 +269,7 @@ enum weir__exit weir__services_read(struct weir__services *services,
     for (size_t i = 0; i < sections; i++)
         are_good =
             check_section(services, &services->config->topics[i]) && are_good;
+    are_good = weir__crons_check(services) && are_good;
     return are_good ? WEIR__EXIT_NONE : WEIR__EXIT_USAGE;
 }
 

@@ -39,6 +39,7 @@ struct reader {
 struct section {
     const char *name;
     struct weir__config_topic *topic; /* NULL: it is none */
+    void *base;                       /* what its options are members of */
 };
 
 /* --- mistakes ------------------------------------------------------------ */
@@ -280,7 +281,6 @@ static bool find_target(struct reader *r, const struct section *section,
 {
     const char *name = weir__scan_text(&r->scan);
     const struct weir__config_option *own = weir__config_options;
-    void *base = section->topic != NULL ? (void *)section->topic : r->config;
 
     *ret_target =
         (struct target){.topic = section->topic, .option = WEIR__TOPIC_OPTIONS};
@@ -289,7 +289,7 @@ static bool find_target(struct reader *r, const struct section *section,
             strcmp(own->row.name, name) != 0)
             continue;
         ret_target->row = &own->row;
-        ret_target->line = weir__config_holder(own, base);
+        ret_target->line = weir__config_holder(own, section->base);
         return true;
     }
     if (section->topic == NULL)
@@ -431,17 +431,25 @@ static void refuse_again(struct reader *r, const char *what, const char *name,
          line);
 }
 
-static void check_topic(struct reader *r, const char *name)
+/* Of a topic or a schedule. */
+static void check_name(struct reader *r, const char *section, const char *name)
 {
-    const struct weir__config *config = r->config;
     struct weir_error why;
 
     if (*name == '\0')
         fail(r, WEIR_EINVAL, r->scan.line,
-             "a topic has an empty name: write 1 to 40 letters, digits and "
-             ". _ : -");
+             "a %s has an empty name: write 1 to 40 letters, digits and "
+             ". _ : -",
+             section);
     else if (weir__topic_check(weir__slice_str(name), &why) < 0)
         fail(r, WEIR_EINVAL, r->scan.line, "%s", why.text);
+}
+
+static void check_topic(struct reader *r, const char *name)
+{
+    const struct weir__config *config = r->config;
+
+    check_name(r, "topic", name);
     for (size_t i = 0; i < config->topic_count; i++)
         if (strcmp(config->topics[i].name, name) == 0)
             refuse_again(r, "topic", name, config->topics[i].line);
@@ -472,26 +480,65 @@ static struct weir__config_topic *add_topic(struct reader *r)
     return topic;
 }
 
-/* The value behind `topic`. */
+/* NULL: out of memory. */
+static struct weir__config_cron *add_cron(struct reader *r)
+{
+    struct weir__config *config = r->config;
+    struct weir__config_cron *crons;
+    char *name = copy(r, weir__scan_text(&r->scan));
+
+    if (name == NULL)
+        return NULL;
+    check_name(r, "schedule", name);
+    for (size_t i = 0; i < config->cron_count; i++)
+        if (strcmp(config->crons[i].name, name) == 0)
+            refuse_again(r, "cron", name, config->crons[i].line);
+    crons =
+        weir__mem_grow(config->crons, config->cron_count + 1, sizeof(*crons));
+    if (crons == NULL) {
+        weir__mem_free(name);
+        no_memory(r);
+        return NULL;
+    }
+    config->crons = crons;
+    crons[config->cron_count] = (struct weir__config_cron){
+        .line = r->scan.line, .name = name, .is_partial = r->is_lost};
+    return &crons[config->cron_count++];
+}
+
+/* The value behind `topic` or `cron`. */
 static bool read_title(struct reader *r, struct section *section)
 {
     int line = r->scan.line;
+    bool is_topic = strcmp(section->name, "topic") == 0;
 
     advance(r);
     if (!is_at(r, WEIR__TOKEN_TEXT)) {
-        missing(r, line, "name", "topic",
-                "write topic \"NAME\" { and its options and }");
+        missing(r, line, "name", section->name,
+                is_topic ? "write topic \"NAME\" { and its options and }"
+                         : "write cron \"NAME\" { and its options and }");
         return false;
     }
-    section->topic = add_topic(r);
-    if (section->topic != NULL)
+    if (is_topic) {
+        section->topic = add_topic(r);
+        section->base = section->topic;
+        if (section->topic != NULL)
+            r->is_partial = &section->topic->is_partial;
+    } else {
+        struct weir__config_cron *cron = add_cron(r);
+
+        section->base = cron;
+        if (cron != NULL)
+            r->is_partial = &cron->is_partial;
+    }
+    if (section->base != NULL)
         advance(r);
-    return section->topic != NULL;
+    return section->base != NULL;
 }
 
 static void read_section(struct reader *r)
 {
-    struct section section = {0};
+    struct section section = {.base = r->config};
     int line = r->scan.line, *first;
 
     section.name = section_named(weir__scan_text(&r->scan));
@@ -499,10 +546,10 @@ static void read_section(struct reader *r)
         unknown(r, NULL);
         return;
     }
-    if (strcmp(section.name, "topic") == 0) {
+    if (strcmp(section.name, "topic") == 0 ||
+        strcmp(section.name, "cron") == 0) {
         if (!read_title(r, &section))
             return;
-        r->is_partial = &section.topic->is_partial;
     } else {
         first = section.name == weir__config_sections[0] ? &r->redis_line
                                                          : &r->worker_line;
@@ -590,6 +637,11 @@ void weir__config_free(struct weir__config *config)
         weir__mem_free(topic->name);
     }
     weir__mem_free(config->topics);
+    for (size_t i = 0; i < config->cron_count; i++) {
+        weir__config_release("cron", &config->crons[i]);
+        weir__mem_free(config->crons[i].name);
+    }
+    weir__mem_free(config->crons);
     weir__config_release("redis", config);
     weir__config_release("worker", config);
     weir__mem_free(config);

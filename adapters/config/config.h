@@ -47,11 +47,21 @@ struct weir__config_topic {
     struct weir__options values; /* what these say */
 };
 
+/* A schedule, by the name that stands behind `cron`. */
+struct weir__config_cron {
+    int line;
+    char *name;
+    bool is_partial;
+    WEIR__CONFIG_CRON_MAP(WEIR__CONFIG_MEMBER)
+};
+
 struct weir__config {
     WEIR__CONFIG_MAP(WEIR__CONFIG_MEMBER)
     struct weir__config_topic *topics; /* in the order of the file */
     size_t topic_count;
-    bool is_partial; /* the same of what stands in no topic */
+    struct weir__config_cron *crons; /* likewise */
+    size_t cron_count;
+    bool is_partial; /* the same of what stands in neither */
 };
 
 /* Told of each mistake: "FILE:LINE: what is wrong: what to write instead". A

@@ -13,11 +13,13 @@
 
 enum { NAMES_MAX = WEIR__TOPIC_OPTIONS + 16, NAMES_CAP = 440 };
 
-const char *const weir__config_sections[] = {"redis", "worker", "topic"};
+const char *const weir__config_sections[] = {"redis", "worker", "topic",
+                                             "cron"};
 
 #define BASE_redis  struct weir__config
 #define BASE_worker struct weir__config
 #define BASE_topic  struct weir__config_topic
+#define BASE_cron   struct weir__config_cron
 
 #define ROW(section, name, holder, form, min, max, fallback, word)           \
     {#section,                                                               \
@@ -26,7 +28,8 @@ const char *const weir__config_sections[] = {"redis", "worker", "topic"};
      offsetof(BASE_##section, name)},
 
 const struct weir__config_option weir__config_options[] = {
-    WEIR__CONFIG_MAP(ROW) WEIR__CONFIG_TOPIC_MAP(ROW){NULL, {0}, 0},
+    WEIR__CONFIG_MAP(ROW) WEIR__CONFIG_TOPIC_MAP(ROW)
+        WEIR__CONFIG_CRON_MAP(ROW){NULL, {0}, 0},
 };
 
 bool weir__config_is_list(const struct weir__option *row)
@@ -124,7 +127,7 @@ int weir__config_unknown(const char *section, const char *name,
         memcpy(quote + 24, "...", sizeof("..."));
     near = weir__nearest(name, names, count, name_at);
     for (size_t i = 0; i < WEIR__CONFIG_SECTIONS; i++)
-        if (has_name(weir__config_sections[i], name))
+        if (home == NULL && has_name(weir__config_sections[i], name))
             home = weir__config_sections[i];
     if (has_name(NULL, name))
         return weir__error_set(

@@ -8,7 +8,8 @@
 #include "core/option.h"
 
 /* Of the sections redis and worker: X(section, name, holder, form, min, max,
- * fallback, word); of topic: what is no option that could be stored. */
+ * fallback, word); of topic: what is no option that could be stored; of cron:
+ * all of a schedule, whose meaning is not looked at here. */
 /* clang-format off */
 #define WEIR__CONFIG_MAP(X)                                                   \
     X(redis, url, text, TEXT, 0, 0, 0, NULL)                                  \
@@ -27,18 +28,30 @@
 #define WEIR__CONFIG_TOPIC_MAP(X)                                             \
     X(topic, handler, text, TEXT, 0, 0, 0, NULL)                              \
     X(topic, options, list, PAIRS, 0, 0, 0, NULL)
+#define WEIR__CONFIG_CRON_MAP(X)                                              \
+    X(cron, to, text, TEXT, 0, 0, 0, NULL)                                    \
+    X(cron, at, text, TEXT, 0, 0, 0, NULL)                                    \
+    X(cron, every, text, TEXT, 0, 0, 0, NULL)                                 \
+    X(cron, zone, text, TEXT, 0, 0, 0, NULL)                                  \
+    X(cron, body, text, TEXT, 0, 0, 0, NULL)                                  \
+    X(cron, missed, text, TEXT, 0, 0, 0, NULL)                                \
+    X(cron, overlap, text, TEXT, 0, 0, 0, NULL)                               \
+    X(cron, jitter, text, TEXT, 0, 0, 0, NULL)                                \
+    X(cron, retry, text, TEXT, 0, 0, 0, NULL)                                 \
+    X(cron, ttl, text, TEXT, 0, 0, 0, NULL)                                   \
+    X(cron, url, text, TEXT, 0, 0, 0, NULL)
 /* clang-format on */
 
 struct weir__config_option {
     const char *section;
     struct weir__option row;
-    size_t offset; /* in struct weir__config, or weir__config_topic */
+    size_t offset; /* in struct weir__config, or weir__config_topic, _cron */
 };
 
 /* A NULL section ends the table. */
 extern const struct weir__config_option weir__config_options[];
 
-enum { WEIR__CONFIG_SECTIONS = 3 };
+enum { WEIR__CONFIG_SECTIONS = 4 };
 extern const char *const weir__config_sections[];
 
 bool weir__config_is_list(const struct weir__option *row);

@@ -344,35 +344,43 @@ static bool read_small_head(struct weir_slice bytes,
     return true;
 }
 
-/* Read all that stands before the body and move `bytes` behind it. */
-static int read_head(struct weir_slice *bytes, struct weir__record *record)
+static bool read_fields(struct weir_slice *bytes, struct weir__record *record)
 {
     struct weir_counters *counters = &record->counters;
+
+    return read_counter(bytes, &counters->attempt) &&
+           read_counter(bytes, &counters->failures) &&
+           read_counter(bytes, &counters->timeouts) &&
+           read_counter(bytes, &counters->crashes) &&
+           read_counter(bytes, &counters->snoozes) &&
+           read_options(bytes, record);
+}
+
+/* Read all that stands before the body and move `bytes` behind it. What is of
+ * the version of ticks and is none may be of a weir to come. */
+static int read_head(struct weir_slice *bytes, struct weir__record *record)
+{
     struct weir_value array = next_head(bytes);
     struct weir_value version = next_head(bytes);
     bool is_newer =
         version.type == WEIR_TYPE_UINT ||
-        (version.type == WEIR_TYPE_INT && version.as.i64 > TICK_VERSION);
+        (version.type == WEIR_TYPE_INT && version.as.i64 > RECORD_VERSION);
+    bool is_tick = is_newer && version.type == WEIR_TYPE_INT &&
+                   version.as.i64 == TICK_VERSION;
+    bool is_read;
 
     if (array.type != WEIR_TYPE_ARRAY || array.as.count == 0)
         return WEIR_EMALFORMED;
-    if (is_newer)
+    if (is_newer && !is_tick)
         return WEIR_ENEWER;
-    if (version.type != WEIR_TYPE_INT || version.as.i64 < RECORD_VERSION ||
-        array.as.count != RECORD_FIELDS)
+    if (!is_tick &&
+        (version.type != WEIR_TYPE_INT || version.as.i64 != RECORD_VERSION))
         return WEIR_EMALFORMED;
-    if (!read_counter(bytes, &counters->attempt) ||
-        !read_counter(bytes, &counters->failures) ||
-        !read_counter(bytes, &counters->timeouts) ||
-        !read_counter(bytes, &counters->crashes) ||
-        !read_counter(bytes, &counters->snoozes) ||
-        !read_options(bytes, record))
-        return WEIR_EMALFORMED;
-    if (version.as.i64 == RECORD_VERSION)
-        record->cron.len = 0; /* only a tick has one */
-    else if (record->cron.len == 0)
-        return WEIR_EMALFORMED;
-    return WEIR_OK;
+    is_read = array.as.count == RECORD_FIELDS && read_fields(bytes, record);
+    if (is_tick)
+        return is_read && record->cron.len > 0 ? WEIR_OK : WEIR_ENEWER;
+    record->cron.len = 0; /* only a tick has one */
+    return is_read ? WEIR_OK : WEIR_EMALFORMED;
 }
 
 static int read_any(struct weir_slice bytes, struct weir__record *ret_record)

@@ -50,7 +50,8 @@ static const struct weir__config_option *own_option(const char *name)
 {
     const struct weir__config_option *option = weir__config_options;
 
-    while (option->section != NULL && strcmp(option->row.name, name) != 0)
+    while (option->section != NULL && (strcmp(option->row.name, name) != 0 ||
+                                       strcmp(option->section, "cron") == 0))
         option++;
     return option->section == NULL ? NULL : option;
 }

@@ -7,7 +7,7 @@
 static const struct refusal names[] = {
     {"topics x { }", "w.conf:1: no section is called \"topics\": write topic"},
     {"\nserver { }", "w.conf:2: weir knows no \"server\": write one of "
-                     "redis, worker, topic"},
+                     "redis, worker, topic, cron"},
     {"redis {\n  uri = x }",
      "w.conf:2: there is no option \"uri\" here: write url"},
     {"worker { loglevel = info }",
@@ -38,7 +38,7 @@ static const struct refusal names[] = {
     {"topic a { Kind = delay }",
      "w.conf:1: there is no option \"Kind\" here: write kind"},
     {"include = \"/etc/passwd\"", "w.conf:1: weir knows no \"include\": "
-                                  "write one of redis, worker, topic"},
+                                  "write one of redis, worker, topic, cron"},
     {"\"redis|url\" = x", "w.conf:1: \"redis|url\" stands where a name should: "
                           "write a value of several words in quotes"},
     {"topic a { retry = 15s 3m }",
@@ -368,7 +368,8 @@ static const struct refusal many[] = {
      "and . _ : -\n"
      "w.conf:11: kind: \"heap\" is not a kind: write delay, list, sync, "
      "concurrent, stream or bounded\n"
-     "w.conf:12: weir knows no \"server\": write one of redis, worker, topic\n"
+     "w.conf:12: weir knows no \"server\": write one of redis, worker, topic, "
+     "cron\n"
      "w.conf:15: b is not expected here: write , between the texts of a list, "
      "and } behind them\n"
      "w.conf:16: drain: \"1\" has no unit (ms, s, m, h, d, w): write 0ms to "

@@ -45,6 +45,13 @@ struct mem_store {
     } started[JOBS_MAX];
     size_t started_count;
 
+    /* A job that is shown; one at a time. */
+    weir_show_fn show_fn; /* NULL: none is asked for */
+    void *show_arg;
+    int show_code;
+    enum weir_job_state show_state;
+    size_t shown;
+
     bool is_paused;
     int claim_code; /* of the next one */
     int start_code;
@@ -122,6 +129,15 @@ static void apply(struct mem_store *store, struct mem_job *job,
     }
     job->is_started = false;
     job->follows += run->follows.count;
+    for (const struct weir__follow *follow = run->follows.first; follow != NULL;
+         follow = follow->next) {
+        size_t len = strlen(job->made);
+
+        (void)snprintf(job->made + len, sizeof(job->made) - len, "%.*s ",
+                       (int)follow->id.len, (const char *)follow->id.ptr);
+    }
+    if (run->outcome == WEIR__OUTCOME_SNOOZE)
+        memcpy(job->cron, job->next_cron, sizeof(job->cron));
     copy(job->error, sizeof(job->error), run->record.error);
     copy(job->reason, sizeof(job->reason), run->record.reason);
     job->state = "waiting";
@@ -135,7 +151,8 @@ static void apply(struct mem_store *store, struct mem_job *job,
         break;
     case WEIR__OUTCOME_RETRY:
     case WEIR__OUTCOME_SNOOZE:
-        job->due_ms += run->delay_ms;
+        job->due_ms =
+            run->at_ms != 0 ? run->at_ms : job->due_ms + run->delay_ms;
         break;
     case WEIR__OUTCOME_RETURN:
         break;
@@ -182,6 +199,8 @@ static void settle(struct weir__store_topic *topic, struct weir__run *run)
         free_run(run);
         return;
     }
+    copy(store->jobs[run->slot].next_cron, sizeof(store->jobs[0].next_cron),
+         run->record.cron); /* its slices end with the call */
     run->next = store->verdicts;
     store->verdicts = run;
     store->verdict_count++;
@@ -226,6 +245,7 @@ static struct weir__run *make_run(struct mem_store *store,
     run->blamed = job->suspicion > 0 ? job->suspicion - 1 : 0;
     run->record.retry = weir__slice_str(job->retry);
     run->record.ttl_ms = job->ttl_ms;
+    run->record.cron = weir__slice_str(job->cron);
     run->token = job->token;
     run->due_ms = job->due_ms;
     run->late_us = (mem_store_now_ms(store) - job->due_ms) * 1000;
@@ -386,7 +406,30 @@ static int64_t kept_ns(const struct weir__store_topic *topic)
     return 0;
 }
 
+static int show(struct weir__store_topic *topic, struct weir_slice id,
+                weir_show_fn fn, void *arg)
+{
+    struct mem_store *store = topic->store;
+
+    WEIR_ASSERT(id.len > 0 && store->show_fn == NULL);
+    store->show_fn = fn;
+    store->show_arg = arg;
+    store->shown++;
+    return WEIR_OK;
+}
+
+static void answer_show(struct mem_store *store)
+{
+    const struct weir_job_info job = {.state = store->show_state};
+    weir_show_fn fn = store->show_fn;
+
+    store->show_fn = NULL;
+    fn(store->show_code, store->show_code == WEIR_OK ? &job : NULL,
+       store->show_arg);
+}
+
 static const struct weir__store_ops ops = {
+    .show = show,
     .topic_open = topic_open,
     .topic_listen = topic_listen,
     .claim = claim,
@@ -476,6 +519,19 @@ void mem_store_group(struct mem_store *store, const char *group)
 {
     copy(store->jobs[store->job_count - 1].group, sizeof(store->jobs[0].group),
          weir__slice_str(group));
+}
+
+void mem_store_tick(struct mem_store *store, const char *cron)
+{
+    copy(store->jobs[store->job_count - 1].cron, sizeof(store->jobs[0].cron),
+         weir__slice_str(cron));
+}
+
+void mem_store_show(struct mem_store *store, int code,
+                    enum weir_job_state state)
+{
+    store->show_code = code;
+    store->show_state = state;
 }
 
 void mem_store_ttl(struct mem_store *store, int64_t ttl_ms)
@@ -575,6 +631,10 @@ size_t mem_store_answer(struct mem_store *store)
         answer_starts(store);
         answered++;
     }
+    if (store->show_fn != NULL) {
+        answer_show(store);
+        answered++;
+    }
     if (!store->is_claimed)
         return answered;
     answer_claim(store);
@@ -593,6 +653,7 @@ const struct mem_job *mem_store_job(struct mem_store *store, const char *id)
     }
 GET(size_t, claims, claims)
 GET(size_t, starts, starts)
+GET(size_t, shown, shown)
 GET(size_t, flushed_renewals, flushed_renewals)
 GET(size_t, renewals, renewals)
 GET(size_t, largest_claim, largest_claim)

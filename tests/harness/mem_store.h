@@ -44,6 +44,14 @@ bool mem_store_takes_jobs(const struct mem_store *store);
 /* The ttl of the job added last. */
 void mem_store_ttl(struct mem_store *store, int64_t ttl_ms);
 
+/* The schedule of the job added last, which is its tick then (record.cron). */
+void mem_store_tick(struct mem_store *store, const char *cron);
+
+/* When a job is shown: the answer, and how many were asked for. */
+void mem_store_show(struct mem_store *store, int code,
+                    enum weir_job_state state);
+size_t mem_store_shown(const struct mem_store *store);
+
 /* The group of the job added last. */
 void mem_store_group(struct mem_store *store, const char *group);
 
@@ -86,8 +94,11 @@ struct mem_job {
     bool is_started;               /* noted by the run that is out */
     int64_t due_ms;
     int64_t ttl_ms;
-    int64_t lease_ms; /* end of the lease, while running */
-    size_t follows;   /* jobs that came with its verdicts */
+    int64_t lease_ms;    /* end of the lease, while running */
+    size_t follows;      /* jobs that came with its verdicts */
+    char made[600];      /* their ids, each with a blank behind it */
+    char cron[160];      /* of a tick; else "" */
+    char next_cron[160]; /* in a verdict that was not flushed */
     uint64_t token;
 };
 

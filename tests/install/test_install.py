@@ -61,7 +61,7 @@ def everything_is_where_it_belongs(place):
     prefix = install(place)
     for name in ("bin/weir", "bin/weir-bench", "include/weir/base.h",
                  "include/weir/body.h", "include/weir/change.h",
-                 "include/weir/job.h",
+                 "include/weir/cron.h", "include/weir/job.h",
                  "include/weir/loop.h", "include/weir/notice.h",
                  "include/weir/past.h",
                  "include/weir/plugin.h", "include/weir/plugin.hpp",
@@ -88,7 +88,7 @@ def everything_is_where_it_belongs(place):
                  "share/man/man7/weir-guarantees.7",
                  "share/doc/weir/guarantees.md", "share/doc/weir/kinds.md"):
         expect_true(os.path.isfile(os.path.join(prefix, name)), name)
-    expect(["base.h", "body.h", "change.h", "job.h", "loop.h",
+    expect(["base.h", "body.h", "change.h", "cron.h", "job.h", "loop.h",
             "notice.h", "past.h", "plugin.h", "plugin.hpp", "redis.h",
             "take.h", "test.h", "thread.h", "weir.h", "weir.hpp", "worker.h"],
            sorted(os.listdir(prefix + "/include/weir")))

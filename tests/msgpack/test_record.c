@@ -182,6 +182,25 @@ TEST(a_newer_version_is_told_whatever_follows)
                read_of(BYTES("\x98\xcf\xff\xff\xff\xff\xff\xff\xff\xff")));
 }
 
+TEST(a_tick_has_a_version_of_its_own_and_its_schedule)
+{
+    const struct weir__record tick = {.cron = BYTES("when"),
+                                      .body = BYTES("\x05")};
+    struct weir__record record;
+    struct weir__buf buf = {0};
+
+    weir__record_write(&buf, &tick);
+    expect_slice(BYTES("\x98\x02\0\0\0\0\0\x81\xa4"
+                       "cron\xa4when\x05"),
+                 weir__buf_slice(&buf));
+    EXPECT_INT(WEIR_OK, weir__record_read(weir__buf_slice(&buf), &record));
+    expect_slice(BYTES("when"), record.cron);
+    buf.ptr[1] = 1; /* a job has none, whatever stands there */
+    EXPECT_INT(WEIR_OK, weir__record_read(weir__buf_slice(&buf), &record));
+    EXPECT_INT(0, record.cron.len);
+    weir__buf_fini(&buf);
+}
+
 TEST(wider_encodings_than_needed_are_read)
 {
     struct weir__record record;

@@ -168,7 +168,8 @@ int weir__topic_set(struct weir__store_topic *topic,
         return rc;
     call->fn.code = fn;
     (void)weir__topic_register(topic); /* it may come into being by this */
-    weir__resp_eval(&bytes, &weir__script_store_set, 12, 1 + 2 * count);
+    weir__resp_eval(&bytes, &weir__script_store_set, 3 + HOLDING_COUNT,
+                    1 + 2 * count);
     weir__prefix_keys(&bytes, &topic->prefix, "options ids meta " HOLDING_KEYS);
     weir__resp_str(&bytes, weir__kinds[0]->name);
     for (size_t i = 0; i < count; i++) {

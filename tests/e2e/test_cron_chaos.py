@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: MIT
+"""Schedules of one second while workers are killed at random: each time has
+exactly one job, and none is missing.
+
+WEIR_CRON_SECONDS, _SCHEDULES and _WORKERS make it longer, _KILL is how often one
+is killed, in seconds; how late the jobs started, from the time in their id on,
+is printed, not judged."""
+
+import datetime
+import os
+import random
+import signal
+import time
+
+from e2e import PATIENCE, eventually, expect, expect_true, test
+
+SECONDS = int(os.environ.get("WEIR_CRON_SECONDS", "6"))
+SCHEDULES = int(os.environ.get("WEIR_CRON_SCHEDULES", "40"))
+WORKERS = int(os.environ.get("WEIR_CRON_WORKERS", "3"))
+KILL_S = float(os.environ.get("WEIR_CRON_KILL", "0.2"))
+AT_ONCE = 8
+
+
+def add_all(place):
+    running = []
+    for i in range(SCHEDULES):
+        running.append(place.start("cron", "add", "s%d" % i, "--topic", "t",
+                                   "--every", "1s", "--missed", "all"))
+        if len(running) >= AT_ONCE:
+            expect(0, running.pop(0).wait(PATIENCE))
+    for process in running:
+        expect(0, process.wait(PATIENCE))
+
+
+def moment_of(job_id):
+    """(schedule, ms since 1970) of an id NAME@TIME."""
+    name, text = job_id.split("@")
+    form = "%Y-%m-%dT%H:%M:%S.%fZ" if "." in text else "%Y-%m-%dT%H:%M:%SZ"
+    at = datetime.datetime.strptime(text, form)
+    at = at.replace(tzinfo=datetime.timezone.utc)
+    return name, round(at.timestamp() * 1000)
+
+
+def times_of(place):
+    """Of each schedule its times, each once; and how late each job was."""
+    times, late = {}, []
+    try:
+        with open(place.path("out"), encoding="ascii") as file:
+            lines = file.read().splitlines()
+    except FileNotFoundError:
+        lines = []
+    for line in lines:  # S ID TOKEN ATTEMPT MS, when a run begins
+        words = line.split()
+        if len(words) != 5 or words[0] != "S":
+            continue
+        name, ms = moment_of(words[1])
+        if ms not in times.setdefault(name, set()):
+            late.append(int(words[4]) - ms)
+        times[name].add(ms)
+    return times, sorted(late)
+
+
+def disturb(place, workers, seconds):
+    """Kill one after the other, and start another one for it."""
+    killed, end = 0, time.monotonic() + seconds
+    while time.monotonic() < end:
+        time.sleep(KILL_S * random.uniform(0.5, 1.5))
+        at = random.randrange(len(workers))
+        workers[at].send_signal(signal.SIGKILL)
+        workers[at].wait(PATIENCE)
+        workers[at] = start(place)
+        killed += 1
+    return killed
+
+
+def start(place):
+    return place.start("run", "--handle", place.handler("ledger", file="out"),
+                       "--lease", "1s", stderr=open(os.devnull, "w"))
+
+
+def have_all(place, until):
+    times = times_of(place)[0]
+    return len(times) == SCHEDULES and all(max(times[name]) >= until
+                                           for name in times)
+
+
+@test
+def each_second_of_each_schedule_has_one_job_whoever_is_killed(place):
+    add_all(place)
+    workers = [start(place) for _ in range(WORKERS)]
+    eventually(lambda: have_all(place, 0), "each schedule has made a job")
+    killed = disturb(place, workers, SECONDS)
+    until = time.time() * 1000
+    eventually(lambda: have_all(place, until), "what was missed is made up for")
+    for worker in workers:
+        worker.terminate()
+        expect(0, worker.wait(PATIENCE))
+    times, late = times_of(place)
+    left = {job["id"] for job in place.ok("list", "t", "--limit", "100000")
+            if not job["id"].endswith("@next")}
+    for name, found in times.items():
+        here = {ms for of, ms in map(moment_of, left) if of == name}
+        expect(set(), here & found, name)
+        both = sorted(found | here)
+        expect(list(range(both[0], both[-1] + 1, 1000)), both, name)
+    made = sum(len(found) for found in times.values())
+    stats = place.stats("t")
+    expect((made, SCHEDULES + len(left), SCHEDULES + made + len(left)),
+           (stats["done_total"], stats["scheduled"] + stats["ready"],
+            stats["added_total"]))
+    print("%d jobs of %d schedules, %d workers killed; late: p50 %d ms, "
+          "p99 %d ms, most %d ms"
+          % (made, SCHEDULES, killed, late[len(late) // 2],
+             late[len(late) * 99 // 100], late[-1]))
+    expect_true(made > SCHEDULES, "the schedules went on")
