@@ -6,8 +6,8 @@
  * and the decision when to claim how many. Shared by the files of the reactor
  * (lane.c flow control, dispatch.c handlers, pending.c runs that finish later,
  * thread_run.c runs of handlers that block, suspect.c runs that a worker died
- * with, tick.c schedules, settings.c options that the topic brings along, serving.c who serves
- * it, reactor.c the turn).
+ * with, tick.c schedules, settings.c options that the topic brings along,
+ * serving.c who serves it, reactor.c the turn).
  *
  * A run is counted in exactly one place:
  *

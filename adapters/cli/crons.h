@@ -8,8 +8,8 @@
 
 #include "adapters/cli/services.h"
 
-/* Is what the file says of each a schedule? What is wrong has been printed, with
- * its line. */
+/* Is what the file says of each a schedule? What is wrong has been printed,
+ * with its line. */
 bool weir__crons_check(const struct weir__services *services);
 
 /* Set them; what changed is logged, and what could not be set. */

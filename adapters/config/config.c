@@ -114,25 +114,6 @@ static void recover(struct reader *r, int line)
     pass_over(r, line);
 }
 
-static const char *instead_of(enum weir__token token)
-{
-    switch (token) {
-    case WEIR__TOKEN_OPEN:
-        return "write { behind a section's name, or behind the = of a list";
-    case WEIR__TOKEN_CLOSE:
-        return "write a value before it";
-    case WEIR__TOKEN_EQUALS:
-        return "write = between an option's name and its value";
-    case WEIR__TOKEN_COMMA:
-        return "write , between the texts of a list, within { and }";
-    case WEIR__TOKEN_TEXT:
-    case WEIR__TOKEN_BAD:
-    case WEIR__TOKEN_END:
-        break;
-    }
-    return "write , between the texts of a list, and } behind them";
-}
-
 /* The line of the innermost brace that is open. */
 static int opened_on(const struct reader *r)
 {
@@ -151,7 +132,7 @@ static void unexpected(struct reader *r)
         fail(
             r, WEIR_EINVAL, line, "%s is not expected here: %s",
             weir__text_quote(weir__slice_str(weir__scan_text(&r->scan)), quote),
-            instead_of(r->scan.token));
+            weir__scan_instead(r->scan.token));
     else if (!r->is_lost && r->depth > 0 && r->rc != WEIR_ENOMEM)
         fail(r, WEIR_EINVAL, opened_on(r),
              "the { of this line is not closed: write } where its section or "
@@ -317,15 +298,6 @@ static void take(struct reader *r, const struct target *target)
     advance(r);
 }
 
-/* NULL: none is called that. */
-static const char *section_named(const char *name)
-{
-    for (size_t i = 0; i < WEIR__CONFIG_SECTIONS; i++)
-        if (strcmp(name, weir__config_sections[i]) == 0)
-            return weir__config_sections[i];
-    return NULL;
-}
-
 /* --- the grammar --------------------------------------------------------- */
 
 /* At the end, or at a section's name behind braces that were lost. */
@@ -333,7 +305,7 @@ static bool is_beyond(const struct reader *r)
 {
     return is_at(r, WEIR__TOKEN_END) ||
            (r->is_lost && is_at(r, WEIR__TOKEN_TEXT) &&
-            section_named(weir__scan_text(&r->scan)) != NULL);
+            weir__config_section(weir__scan_text(&r->scan)) != NULL);
 }
 
 /* "{" [ value { "," value } [ "," ] ] "}" */
@@ -362,7 +334,7 @@ static bool refuse_unclosed(struct reader *r)
 {
     const char *name = weir__scan_text(&r->scan);
 
-    if (section_named(name) == NULL || opened_on(r) == r->scan.line)
+    if (weir__config_section(name) == NULL || opened_on(r) == r->scan.line)
         return false;
     fail(r, WEIR_EINVAL, opened_on(r),
          "the { of this line is not closed where %s begins on line %d: write } "
@@ -541,7 +513,7 @@ static void read_section(struct reader *r)
     struct section section = {.base = r->config};
     int line = r->scan.line, *first;
 
-    section.name = section_named(weir__scan_text(&r->scan));
+    section.name = weir__config_section(weir__scan_text(&r->scan));
     if (section.name == NULL) {
         unknown(r, NULL);
         return;
@@ -622,27 +594,4 @@ int weir__config_read(const char *path, weir__config_tell_fn tell, void *arg,
     else
         weir__config_free(r.config);
     return r.rc;
-}
-
-void weir__config_free(struct weir__config *config)
-{
-    if (config == NULL)
-        return;
-    for (size_t i = 0; i < config->topic_count; i++) {
-        struct weir__config_topic *topic = &config->topics[i];
-
-        weir__config_release("topic", topic);
-        for (size_t j = 0; j < WEIR__TOPIC_OPTIONS; j++)
-            weir__mem_free(topic->said[j].value);
-        weir__mem_free(topic->name);
-    }
-    weir__mem_free(config->topics);
-    for (size_t i = 0; i < config->cron_count; i++) {
-        weir__config_release("cron", &config->crons[i]);
-        weir__mem_free(config->crons[i].name);
-    }
-    weir__mem_free(config->crons);
-    weir__config_release("redis", config);
-    weir__config_release("worker", config);
-    weir__mem_free(config);
 }

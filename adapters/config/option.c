@@ -65,6 +65,29 @@ void weir__config_release(const char *section, void *base)
     }
 }
 
+void weir__config_free(struct weir__config *config)
+{
+    if (config == NULL)
+        return;
+    for (size_t i = 0; i < config->topic_count; i++) {
+        struct weir__config_topic *topic = &config->topics[i];
+
+        weir__config_release("topic", topic);
+        for (size_t j = 0; j < WEIR__TOPIC_OPTIONS; j++)
+            weir__mem_free(topic->said[j].value);
+        weir__mem_free(topic->name);
+    }
+    weir__mem_free(config->topics);
+    for (size_t i = 0; i < config->cron_count; i++) {
+        weir__config_release("cron", &config->crons[i]);
+        weir__mem_free(config->crons[i].name);
+    }
+    weir__mem_free(config->crons);
+    weir__config_release("redis", config);
+    weir__config_release("worker", config);
+    weir__mem_free(config);
+}
+
 /* --- names --------------------------------------------------------------- */
 
 /* Fills in the options of a section, or the sections where it is NULL. */
@@ -84,6 +107,14 @@ static size_t names_of(const char *section, const char *ret_names[NAMES_MAX])
         ret_names[count++] = weir__topic_options[i].name;
     WEIR_ASSERT(count <= NAMES_MAX);
     return count;
+}
+
+const char *weir__config_section(const char *name)
+{
+    for (size_t i = 0; i < WEIR__CONFIG_SECTIONS; i++)
+        if (strcmp(name, weir__config_sections[i]) == 0)
+            return weir__config_sections[i];
+    return NULL;
 }
 
 static const char *name_at(const void *names, size_t i)

@@ -54,6 +54,9 @@ extern const struct weir__config_option weir__config_options[];
 enum { WEIR__CONFIG_SECTIONS = 4 };
 extern const char *const weir__config_sections[];
 
+/* NULL: none is called that. */
+const char *weir__config_section(const char *name);
+
 bool weir__config_is_list(const struct weir__option *row);
 
 /* A struct weir__config_number, _text or _list in its struct. */

@@ -257,3 +257,22 @@ int weir__scan_open(struct weir__scan *s, const char *path)
     weir__scan_next(s);
     return WEIR_OK;
 }
+
+const char *weir__scan_instead(enum weir__token token)
+{
+    switch (token) {
+    case WEIR__TOKEN_OPEN:
+        return "write { behind a section's name, or behind the = of a list";
+    case WEIR__TOKEN_CLOSE:
+        return "write a value before it";
+    case WEIR__TOKEN_EQUALS:
+        return "write = between an option's name and its value";
+    case WEIR__TOKEN_COMMA:
+        return "write , between the texts of a list, within { and }";
+    case WEIR__TOKEN_TEXT:
+    case WEIR__TOKEN_BAD:
+    case WEIR__TOKEN_END:
+        break;
+    }
+    return "write , between the texts of a list, and } behind them";
+}

@@ -44,4 +44,7 @@ const char *weir__scan_text(const struct weir__scan *scan);
 
 void weir__scan_fini(struct weir__scan *scan);
 
+/* What to write instead of a token that cannot stand where it is. */
+const char *weir__scan_instead(enum weir__token token);
+
 #endif

@@ -4,11 +4,11 @@
 
 /* The inside of <weir/weir.h>: what a struct weir_reactor is made of. Shared by
  * weir.c (life, the store and its topics), serve.c (handlers and plugins),
- * change.c (which topics have which), cron.c (schedules), add.c, many.c and manage.c (jobs and
- * topics), notices.c (what hosts are told once), worker.c (who is there),
- * take.c (jobs that hosts take), current.c (what runs) and thread.c (a
- * thread of its own); trial.c shares a part. These and the command line are the
- * only files that name several adapters. */
+ * change.c (which topics have which), cron.c (schedules), add.c, many.c and
+ * manage.c (jobs and topics), notices.c (what hosts are told once), worker.c
+ * (who is there), take.c (jobs that hosts take), current.c (what runs) and
+ * thread.c (a thread of its own); trial.c shares a part. These and the command
+ * line are the only files that name several adapters. */
 
 #include <weir/change.h>
 #include <weir/past.h>

@@ -45,13 +45,6 @@ struct mem_store {
     } started[JOBS_MAX];
     size_t started_count;
 
-    /* A job that is shown; one at a time. */
-    weir_show_fn show_fn; /* NULL: none is asked for */
-    void *show_arg;
-    int show_code;
-    enum weir_job_state show_state;
-    size_t shown;
-
     bool is_paused;
     int claim_code; /* of the next one */
     int start_code;
@@ -129,13 +122,7 @@ static void apply(struct mem_store *store, struct mem_job *job,
     }
     job->is_started = false;
     job->follows += run->follows.count;
-    for (const struct weir__follow *follow = run->follows.first; follow != NULL;
-         follow = follow->next) {
-        size_t len = strlen(job->made);
-
-        (void)snprintf(job->made + len, sizeof(job->made) - len, "%.*s ",
-                       (int)follow->id.len, (const char *)follow->id.ptr);
-    }
+    mem_job_note_made(job, run);
     if (run->outcome == WEIR__OUTCOME_SNOOZE)
         memcpy(job->cron, job->next_cron, sizeof(job->cron));
     copy(job->error, sizeof(job->error), run->record.error);
@@ -406,30 +393,7 @@ static int64_t kept_ns(const struct weir__store_topic *topic)
     return 0;
 }
 
-static int show(struct weir__store_topic *topic, struct weir_slice id,
-                weir_show_fn fn, void *arg)
-{
-    struct mem_store *store = topic->store;
-
-    WEIR_ASSERT(id.len > 0 && store->show_fn == NULL);
-    store->show_fn = fn;
-    store->show_arg = arg;
-    store->shown++;
-    return WEIR_OK;
-}
-
-static void answer_show(struct mem_store *store)
-{
-    const struct weir_job_info job = {.state = store->show_state};
-    weir_show_fn fn = store->show_fn;
-
-    store->show_fn = NULL;
-    fn(store->show_code, store->show_code == WEIR_OK ? &job : NULL,
-       store->show_arg);
-}
-
 static const struct weir__store_ops ops = {
-    .show = show,
     .topic_open = topic_open,
     .topic_listen = topic_listen,
     .claim = claim,
@@ -515,28 +479,9 @@ void mem_store_hand_over(struct mem_store *store, const char *id,
     weir__lane_events().arrived(store->topic.user, first, count, 0);
 }
 
-void mem_store_group(struct mem_store *store, const char *group)
+struct mem_job *mem_store_last(struct mem_store *store)
 {
-    copy(store->jobs[store->job_count - 1].group, sizeof(store->jobs[0].group),
-         weir__slice_str(group));
-}
-
-void mem_store_tick(struct mem_store *store, const char *cron)
-{
-    copy(store->jobs[store->job_count - 1].cron, sizeof(store->jobs[0].cron),
-         weir__slice_str(cron));
-}
-
-void mem_store_show(struct mem_store *store, int code,
-                    enum weir_job_state state)
-{
-    store->show_code = code;
-    store->show_state = state;
-}
-
-void mem_store_ttl(struct mem_store *store, int64_t ttl_ms)
-{
-    store->jobs[store->job_count - 1].ttl_ms = ttl_ms;
+    return &store->jobs[store->job_count - 1];
 }
 
 void mem_store_rest(struct mem_store *store, int64_t rest_us)
@@ -552,11 +497,6 @@ void mem_store_fail_claim(struct mem_store *store, int code)
 void mem_store_fail_start(struct mem_store *store, int code)
 {
     store->start_code = code;
-}
-
-void mem_store_suspect(struct mem_store *store, uint32_t blamed)
-{
-    store->jobs[store->job_count - 1].suspicion = 1 + blamed;
 }
 
 void mem_store_lose(struct mem_store *store, const char *id)
@@ -631,10 +571,6 @@ size_t mem_store_answer(struct mem_store *store)
         answer_starts(store);
         answered++;
     }
-    if (store->show_fn != NULL) {
-        answer_show(store);
-        answered++;
-    }
     if (!store->is_claimed)
         return answered;
     answer_claim(store);
@@ -653,7 +589,6 @@ const struct mem_job *mem_store_job(struct mem_store *store, const char *id)
     }
 GET(size_t, claims, claims)
 GET(size_t, starts, starts)
-GET(size_t, shown, shown)
 GET(size_t, flushed_renewals, flushed_renewals)
 GET(size_t, renewals, renewals)
 GET(size_t, largest_claim, largest_claim)

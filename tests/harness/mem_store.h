@@ -13,7 +13,11 @@
  * server_store.c has what tests of core's flow need of this on a real server.
  */
 
+#include <stdio.h>
+#include <string.h>
+
 #include "core/reactor.h"
+#include "core/run.h"
 
 struct mem_store;
 
@@ -40,24 +44,6 @@ void mem_store_add(struct mem_store *store, const char *id, int64_t delay_ms,
 void mem_store_hand_over(struct mem_store *store, const char *id,
                          int64_t age_ms);
 bool mem_store_takes_jobs(const struct mem_store *store);
-
-/* The ttl of the job added last. */
-void mem_store_ttl(struct mem_store *store, int64_t ttl_ms);
-
-/* The schedule of the job added last, which is its tick then (record.cron). */
-void mem_store_tick(struct mem_store *store, const char *cron);
-
-/* When a job is shown: the answer, and how many were asked for. */
-void mem_store_show(struct mem_store *store, int code,
-                    enum weir_job_state state);
-size_t mem_store_shown(const struct mem_store *store);
-
-/* The group of the job added last. */
-void mem_store_group(struct mem_store *store, const char *group);
-
-/* A worker died with the job added last, and after that `blamed` more that had
- * started it. */
-void mem_store_suspect(struct mem_store *store, uint32_t blamed);
 
 /* The lease of this running job ends, and its worker hears of it. */
 void mem_store_lose(struct mem_store *store, const char *id);
@@ -101,6 +87,47 @@ struct mem_job {
     char next_cron[160]; /* in a verdict that was not flushed */
     uint64_t token;
 };
+
+/* The one added last. */
+struct mem_job *mem_store_last(struct mem_store *store);
+
+static inline void mem_store_ttl(struct mem_store *store, int64_t ttl_ms)
+{
+    mem_store_last(store)->ttl_ms = ttl_ms;
+}
+
+static inline void mem_store_group(struct mem_store *store, const char *group)
+{
+    struct mem_job *job = mem_store_last(store);
+
+    (void)snprintf(job->group, sizeof(job->group), "%s", group);
+}
+
+/* Its schedule: it is a tick then (record.cron). */
+static inline void mem_store_tick(struct mem_store *store, const char *cron)
+{
+    struct mem_job *job = mem_store_last(store);
+
+    (void)snprintf(job->cron, sizeof(job->cron), "%s", cron);
+}
+
+/* A worker died with it, and after that `blamed` more that had started it. */
+static inline void mem_store_suspect(struct mem_store *store, uint32_t blamed)
+{
+    mem_store_last(store)->suspicion = 1 + blamed;
+}
+
+static inline void mem_job_note_made(struct mem_job *job,
+                                     const struct weir__run *run)
+{
+    for (const struct weir__follow *follow = run->follows.first; follow != NULL;
+         follow = follow->next) {
+        size_t len = strlen(job->made);
+
+        (void)snprintf(job->made + len, sizeof(job->made) - len, "%.*s ",
+                       (int)follow->id.len, (const char *)follow->id.ptr);
+    }
+}
 
 const struct mem_job *mem_store_job(struct mem_store *store, const char *id);
 int64_t mem_store_now_ms(const struct mem_store *store);
