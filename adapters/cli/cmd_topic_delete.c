@@ -113,11 +113,11 @@ const struct weir__command weir__cmd_topic_delete = {
     .details =
         "It is listed no more; who adds to it later makes it anew. Where a "
         "program that\nadded to it before goes on adding, it is listed again "
-        "within 10 minutes. Refused\nwhile a worker serves it or it has "
-        "schedules, and while jobs are on their way from\nit to other "
-        "topics. A list or stream of "
-        "somebody else stays, with --yes as weir purge\nleaves it. Prints how "
-        "many jobs went with it. With --json: {\"topic\",\"deleted\"}.",
+        "within 10 minutes. Refused\nwhile a worker serves it, while it has "
+        "schedules, and while jobs go from it to\nother topics. A list or "
+        "stream of somebody else stays, with --yes as weir purge\nleaves it. "
+        "Prints how many jobs went with it. With --json: "
+        "{\"topic\",\"deleted\"}.",
     .example = "weir topic delete order.close",
     .exits =
         "0 deleted, 1 it is served, or jobs came meanwhile, 2 wrong\n"

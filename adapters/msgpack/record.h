@@ -4,8 +4,8 @@
 
 /* How a job's record is written: a msgpack array
  *   [version, attempt, failures, timeouts, crashes, snoozes, options, body]
- * with version 1, or 2 of a tick, which has `cron`; options is nil or a map with
- * any of the names that are in core/record.h: texts are str, durations and
+ * with version 1, or 2 of a tick, which has `cron`; options is nil or a map
+ * with any of the names that are in core/record.h: texts are str, durations and
  * counts uint. Unknown keys are ignored on reading. The body is any msgpack
  * value. */
 

@@ -20,7 +20,7 @@ static void add_tick(const char *schedule)
     mem_store_tick(store, schedule);
 }
 
-/* --- the job before -------------------------------------------------------- */
+/* --- the job before ------------------------------------------------------- */
 
 /* The store's, and one that shows jobs, with this answer. */
 static struct weir__store_ops ops;

@@ -412,7 +412,7 @@ struct weir_stats {
     /* Of a bounded topic that this reactor serves with `groups`: nothing of
      * these waits or runs, what is counted is in other groups. */
     bool is_elsewhere;
-    uint64_t ticks;         /* of schedules, among the jobs that wait or run */
+    uint64_t ticks; /* of schedules, among the jobs that wait or run */
 };
 
 /* `stats` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such topic. */
