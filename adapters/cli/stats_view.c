@@ -441,6 +441,8 @@ struct json_object *weir__stats_row_json(const struct weir__stats_view *view,
             weir__field_number(counts[i].name, count_at(stats, counts[i].at)));
     if (strcmp(row->kind, "bounded") == 0)
         weir__object_put(&object, weir__field("dropped", drops_json(stats)));
+    if (stats->ticks > 0)
+        weir__object_put(&object, weir__field_number("ticks", stats->ticks));
     weir__object_put(&object, row->workers < 0
                                   ? weir__field_null("workers")
                                   : weir__field_int("workers", row->workers));

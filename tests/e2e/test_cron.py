@@ -194,6 +194,7 @@ def a_tick_that_was_lost_is_made_anew_by_a_worker(place):
 def until_empty_does_not_wait_for_ticks(place):
     add(place, "s", "--every", "1h")
     place.add("t", "job")
+    expect(1, place.stats("t")["ticks"])
     place.drain(place.echo())
     expect(["job"], ids(place))
     expect(["s@next"], ticks(place))
