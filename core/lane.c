@@ -79,9 +79,11 @@ size_t weir__lane_held(const struct weir__lane *lane)
 /* How many jobs the lane may hold that no handler has. With automatic prefetch
  * it is what the handler does in WEIR__HOLD_NS, so that a slow topic does not
  * keep jobs from other workers and a fast one always has the next batch at
- * hand. */
+ * hand. What is held of a topic with `parallel` takes the place of others. */
 static size_t buffer_of(const struct weir__lane *lane)
 {
+    bool is_parallel = lane->options->parallel != WEIR__OPTION_NONE;
+    size_t first = is_parallel ? 1 : weir__lane_limit(lane);
     int64_t jobs;
 
     if (lane->handler->wanted != NULL)
@@ -89,9 +91,7 @@ static size_t buffer_of(const struct weir__lane *lane)
     if (lane->options->prefetch != WEIR__OPTION_AUTO)
         return (size_t)lane->options->prefetch;
     if (lane->per_run_ns == 0 && lane->handler->run_batch == NULL)
-        return weir__lane_limit(lane) < WEIR__HOLD_FIRST
-                   ? weir__lane_limit(lane)
-                   : WEIR__HOLD_FIRST;
+        return first < WEIR__HOLD_FIRST ? first : WEIR__HOLD_FIRST;
     if (lane->per_run_ns == 0)
         return 2 * (size_t)lane->options->batch;
     jobs = WEIR__HOLD_NS / lane->per_run_ns;

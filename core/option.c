@@ -8,7 +8,7 @@
 #include "core/ladder.h"
 #include "core/text.h"
 
-enum { WORKER_MAX = 40, BOUND_CAP = 24, PATTERN_MAX = 128 };
+enum { WORKER_MAX = 40, BOUND_CAP = 24, PATTERN_MAX = 128, RATE_MAX = 1000000 };
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 #define DIGITS  "0123456789"
@@ -178,6 +178,7 @@ static bool read_quantity(const struct weir__option *option, const char *text,
     case WEIR__OPTION_GROUPS:
     case WEIR__OPTION_CHOSEN:
     case WEIR__OPTION_FIELD:
+    case WEIR__OPTION_RATE:
     case WEIR__OPTION_SWITCH:
     case WEIR__OPTION_CHOICE:
     case WEIR__OPTION_DURABILITY:
@@ -469,6 +470,54 @@ static int check_field(const struct weir__option *option, const char *text,
         option->name, weir__text_quote(weir__slice_str(text), quote));
 }
 
+/* The number that begins the text, from 1 to `most`; it is skipped. */
+static bool take_number(const char **text, int64_t most)
+{
+    size_t len = strspn(*text, DIGITS);
+    int64_t value = 0;
+
+    if (!read_digits(*text, len, &value) || value < 1 || value > most)
+        return false;
+    *text += len;
+    return true;
+}
+
+/* "100/s", "6/10s", "100/s burst 20"; scripts/lib/limits.lua reads the same. */
+static bool is_rate(const char *text)
+{
+    static const char burst[] = " burst ";
+
+    if (!take_number(&text, RATE_MAX) || *text++ != '/')
+        return false;
+    if (strspn(text, DIGITS) > 0 && !take_number(&text, RATE_MAX))
+        return false;
+    if (strspn(text, "smhdw") == 0)
+        return false;
+    text += strncmp(text, "ms", 2) == 0 ? 2 : 1;
+    if (*text == '\0')
+        return true;
+    if (strncmp(text, burst, sizeof(burst) - 1) != 0)
+        return false;
+    text += sizeof(burst) - 1;
+    return take_number(&text, RATE_MAX) && *text == '\0';
+}
+
+static int check_rate(const struct weir__option *option, const char *text,
+                      struct weir_error *err)
+{
+    char quote[WEIR__TEXT_QUOTE_CAP];
+
+    if (is_rate(text))
+        return WEIR_OK;
+    return weir__error_set(
+        err, WEIR_EINVAL,
+        "%s: \"%s\" is no rate: write a number, / and one of ms, s, m, h, d, "
+        "w, "
+        "and maybe how many may gather, as in \"100/s\", \"6/10s\" or "
+        "\"100/s burst 20\" (numbers up to %d), or none",
+        option->name, weir__text_quote(weir__slice_str(text), quote), RATE_MAX);
+}
+
 int weir__option_check(const struct weir__option *option, const char *text,
                        struct weir_error *err)
 {
@@ -484,7 +533,8 @@ int weir__option_check(const struct weir__option *option, const char *text,
     if ((option->form == WEIR__OPTION_TEXT ||
          option->form == WEIR__OPTION_FIELD ||
          option->form == WEIR__OPTION_GROUPS ||
-         option->form == WEIR__OPTION_CHOSEN) &&
+         option->form == WEIR__OPTION_CHOSEN ||
+         option->form == WEIR__OPTION_RATE) &&
         option->max > 0 && slice.len > (size_t)option->max)
         return weir__error_set(err, WEIR_EINVAL,
                                "%s: %zu bytes are too long: write at most %lld",
@@ -501,6 +551,8 @@ int weir__option_check(const struct weir__option *option, const char *text,
         return check_chosen(option, text, err);
     if (option->form == WEIR__OPTION_FIELD)
         return check_field(option, text, err);
+    if (option->form == WEIR__OPTION_RATE)
+        return check_rate(option, text, err);
     if (option->form == WEIR__OPTION_TOPIC &&
         weir__topic_check(slice, &why) < 0)
         return weir__error_set(err, WEIR_EINVAL, "%s: %s", option->name,

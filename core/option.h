@@ -21,6 +21,7 @@ enum weir__option_form {
     WEIR__OPTION_GROUPS,     /* list of patterns of groups, or blanks between */
     WEIR__OPTION_CHOSEN,     /* the same, without weights, some behind a ! */
     WEIR__OPTION_FIELD,      /* a place in the body, as in body.order */
+    WEIR__OPTION_RATE,       /* so many in a time, and perhaps a burst */
     WEIR__OPTION_SWITCH,     /* yes or no: 1 or 0 */
     WEIR__OPTION_DURABILITY, /* server, replica or fsync, maybe with :N */
     WEIR__OPTION_UNTIL,      /* a duration, until-start or until-done */

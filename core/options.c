@@ -31,6 +31,7 @@ static const struct {
 #define FALLBACK_GROUPS(fallback)     ""
 #define FALLBACK_CHOSEN(fallback)     ""
 #define FALLBACK_FIELD(fallback)      ""
+#define FALLBACK_RATE(fallback)       ""
 #define FALLBACK_LADDER(fallback)     WEIR__LADDER_DEFAULT
 #define FALLBACK_SWITCH(fallback)     fallback
 #define FALLBACK_CHOICE(fallback)     fallback
@@ -124,6 +125,7 @@ static void hold(struct weir__options *options, enum weir__topic_option option,
     case WEIR__OPTION_GROUPS:
     case WEIR__OPTION_CHOSEN:
     case WEIR__OPTION_FIELD:
+    case WEIR__OPTION_RATE:
         WEIR_UNREACHABLE("these are no numbers");
     }
 }

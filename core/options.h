@@ -44,6 +44,9 @@
       NULL, 0)                                                                \
     X(max_pending, LIMIT, WEIR__DELAY | WEIR__CLASSIC, 1, UINT32_MAX,         \
       WEIR__OPTION_NONE, "none", WEIR__OPTION_NONE)                           \
+    X(rate, RATE, WEIR__DELAY, 0, 40, 0, "none", 0)                           \
+    X(parallel, LIMIT, WEIR__DELAY, 1, 1000000, WEIR__OPTION_NONE, "none",    \
+      WEIR__OPTION_NONE)                                                      \
     X(durability, DURABILITY, WEIR__DELAY | WEIR__BOUNDED, 0, 99,             \
       WEIR__DURABILITY_SERVER, NULL, 0)                                       \
     X(unique, FIELD, WEIR__DELAY, 0, 128, 0, NULL, 0)                         \
@@ -107,6 +110,7 @@ enum weir__topic_option {
 #define WEIR__HOLD_GROUPS(name, max)     char name[(max) + 1];
 #define WEIR__HOLD_CHOSEN(name, max)     char name[(max) + 1];
 #define WEIR__HOLD_FIELD(name, max)      char name[(max) + 1];
+#define WEIR__HOLD_RATE(name, max)       char name[(max) + 1];
 #define WEIR__HOLD_LADDER(name, max)     struct weir__ladder name;
 #define WEIR__HOLD_SWITCH(name, max)     bool name;
 #define WEIR__HOLD_CHOICE(name, max)     uint32_t name;

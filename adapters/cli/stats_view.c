@@ -224,8 +224,11 @@ static void put_cell(struct weir__row *cells, const struct weir__stats_row *row,
         weir__row_put(cells, "%s", row->topic);
         return;
     case KIND:
-        weir__row_put(cells, "%s%s", row->kind,
-                      stats->paused ? ", paused" : "");
+        weir__row_put(cells, "%s%s%s", row->kind,
+                      stats->paused ? ", paused" : "",
+                      stats->limited == WEIR_LIMITED_RATE ? ", at its rate"
+                      : stats->limited == WEIR_LIMITED_PARALLEL ? ", full"
+                                                                : "");
         return;
     case COUNT:
         put_count(cells, stats, columns[column].at,
@@ -418,6 +421,14 @@ static struct json_object *drops_json(const struct weir_stats *stats)
                         weir__field_number("ttl", stats->dropped_ttl));
 }
 
+static struct weir__field limited_field(enum weir_limit limited)
+{
+    if (limited == WEIR_NOT_LIMITED)
+        return weir__field_null("limited");
+    return weir__field_str("limited",
+                           limited == WEIR_LIMITED_RATE ? "rate" : "parallel");
+}
+
 struct json_object *weir__stats_row_json(const struct weir__stats_view *view,
                                          const struct weir__stats_row *row)
 {
@@ -431,6 +442,7 @@ struct json_object *weir__stats_row_json(const struct weir__stats_view *view,
         WEIR__OBJECT(weir__field_str("topic", row->topic),
                      weir__field_str("kind", row->kind),
                      weir__field_bool("paused", stats->paused),
+                     limited_field(stats->limited),
                      weir__field_bool("ready_is_exact", stats->ready_is_exact),
                      ms_field("oldest_ms", stats->oldest_us),
                      ms_field("lease_ended_ms", stats->lease_ended_us),

@@ -88,6 +88,17 @@ static void jobs(struct weir__exposition *text,
     numbered(text, "state", "dead", row->stats.dead);
 }
 
+static void limited(struct weir__exposition *text,
+                    const struct weir__stats_row *row)
+{
+    const enum weir_limit by = row->stats.limited;
+
+    if (strcmp(row->kind, "delay") != 0)
+        return;
+    numbered(text, "by", "rate", by == WEIR_LIMITED_RATE);
+    numbered(text, "by", "parallel", by == WEIR_LIMITED_PARALLEL);
+}
+
 static void oldest(struct weir__exposition *text,
                    const struct weir__stats_row *row)
 {
@@ -163,6 +174,8 @@ static const struct {
     {"weir_topic_info", "gauge", "Of which kind a topic is.", kind},
     {"weir_topic_up", "gauge", "Whether the topic's server tells of it.", up},
     {"weir_topic_paused", "gauge", "Whether the topic is paused.", paused},
+    {"weir_topic_limited", "gauge",
+     "Whether ready jobs wait for their rate or until others end.", limited},
     {"weir_topic_jobs", "gauge", "Jobs of a topic by their state.", jobs},
     {"weir_topic_oldest_ready_seconds", "gauge",
      "How long the first of the ready jobs has been ready.", oldest},

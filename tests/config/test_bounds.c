@@ -33,6 +33,7 @@ static const struct bounds table[] = {
     {"max_pending", "0", "1", "4294967295", "4294967296",
      "1 to 4294967295, or none"},
     {"max_wait", "0ms", "1ms", "3650d", "3651d", "1ms to 3650d, or none"},
+    {"parallel", "0", "1", "1000000", "1000001", "1 to 1000000, or none"},
     {"delay", NULL, "0ms", "365d", "366d", "0ms to 365d"},
     {"consumers", "0", "1", "1000", "1001", "1 to 1000"},
     {"claim_idle", "0ms", "1ms", "7d", "604800001ms", "1ms to 7d"},

@@ -20,7 +20,8 @@ static const struct refusal names[] = {
      "w.conf:1: topic knows no \"verbose\": write one of handler, options, "
      "kind, retry, retry_jitter, concurrency, prefetch, weight, "
      "timeout, lease, max_crashes, ttl, max_dead, on_dead, max_body, "
-     "max_pending, durability, unique, unique_for, unique_else, max_wait, "
+     "max_pending, rate, parallel, durability, unique, unique_for, "
+     "unique_else, max_wait, "
      "delay, consumers, lock, auto_ack, parking, key, end, group, "
      "on_retry, start, after, claim_idle, batch, length, overflow, max_age, "
      "group_ttl, linger, hot, groups"},
@@ -52,7 +53,8 @@ static const struct refusal names[] = {
      "w.conf:1: topic knows no \"averyveryverylongnametha...\": write one "
      "of handler, options, kind, retry, retry_jitter, concurrency, "
      "prefetch, weight, timeout, lease, max_crashes, ttl, max_dead, "
-     "on_dead, max_body, max_pending, durability, unique, unique_for, "
+     "on_dead, max_body, max_pending, rate, parallel, durability, unique, "
+     "unique_for, "
      "unique_else, max_wait, delay, consumers, lock, auto_ack, "
      "parking, key, end, group, on_retry, start, after, claim_idle, batch, "
      "length, overflow, max_age, group_ttl, linger, hot, groups"},

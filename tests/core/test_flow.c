@@ -80,6 +80,19 @@ TEST(a_slow_handler_does_not_hoard)
     EXPECT_INT(1, mem_store_largest_claim(store));
 }
 
+TEST(a_slow_handler_of_a_topic_with_parallel_takes_no_job_from_others)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    lane.options.parallel = 4;
+    open_reactor(&lane);
+    cost_ms = 100;
+    add_many(20);
+    (void)settle_down();
+    EXPECT_INT(20, runs);
+    EXPECT_INT(1, mem_store_largest_claim(store));
+}
+
 TEST(who_holds_jobs_asks_each_second_whether_it_still_may_run_them)
 {
     struct weir__lane_options lane = lane_options("1s");

@@ -338,3 +338,45 @@ TEST(what_is_no_durability_is_refused_with_all_that_is)
         refuses("durability", texts[i], sentence);
     }
 }
+
+TEST(a_rate_is_a_number_a_time_and_perhaps_a_burst)
+{
+    static const char *const good[] = {"1/s",
+                                       "100/s",
+                                       "6/10s",
+                                       "100/s burst 20",
+                                       "1000000/ms burst 1000000",
+                                       "1/1m",
+                                       "5/h",
+                                       "1/d",
+                                       "2/w",
+                                       "none"};
+    static const char *const bad[] = {"100",
+                                      "/s",
+                                      "0/s",
+                                      "-1/s",
+                                      "1/",
+                                      "1/0s",
+                                      "1/x",
+                                      "1/sec",
+                                      "1/s burst",
+                                      "1/s burst 0",
+                                      "1/s burst 1 ",
+                                      "1/s  burst 1",
+                                      "1/s burst 1000001",
+                                      "1000001/s",
+                                      "1/1000001s",
+                                      "1 /s",
+                                      "1/s,burst 1"};
+    struct weir_error err;
+    int64_t value;
+
+    for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+        accepts("rate", good[i], 0);
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        EXPECT_INT(WEIR_EINVAL,
+                   weir__option_read(option_of("rate"), bad[i], &value, &err));
+        EXPECT_CONTAINS(bad[i], err.text);
+        EXPECT_CONTAINS("\"100/s burst 20\"", err.text);
+    }
+}

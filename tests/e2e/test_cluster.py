@@ -5,10 +5,12 @@ each has topics of its own."""
 import atexit
 import itertools
 import json
+import os
 
 from cluster import Cluster, Fake, ask, slot_of
 from e2e import (PATIENCE, TEST_PLUGINS, Place, await_line, end_cleanly,
-                 eventually, expect, expect_in, expect_true, stop_cleanly, test)
+                 eventually, expect, expect_in, expect_true, stop_cleanly,
+                 terminate, test)
 from redis_server import Server, free_port, use_good_plugins
 
 shared = Place()
@@ -41,6 +43,34 @@ def url_of(*ports):
 
 
 # --- where the cluster is -----------------------------------------------------
+
+
+@test
+def who_waits_until_a_job_ends_is_woken_through_the_cluster(place):
+    cluster, topics = three(place)
+    topic = topics[1]
+    place.env["WEIR_PLUGIN_PATH"] = TEST_PLUGINS
+    place.ok("topic", "set", topic, "parallel=1", "rate=1/h burst 2",
+             "lease=1h")
+    place.add_many(topic, 3)
+    os.mkfifo(place.path("gate"))
+    gate = os.open(place.path("gate"), os.O_RDWR)
+    one = place.work(place.handler("trace", topic, file="one",
+                                   gate=place.path("gate")))
+    eventually(lambda: place.lines("one"), "a job runs")
+    two = place.work(place.handler("trace", topic, file="two"))
+    key = "weir:{%s}:idle" % topic
+    eventually(lambda: int(ask(cluster.nodes[1], "ZCARD", key)) > 0,
+               "the other one sleeps")
+    terminate(one)
+    os.write(gate, b"x")
+    eventually(lambda: place.lines("two"), "the other one goes on")
+    eventually(lambda: place.stats(topic)["limited"] == "rate",
+               "the third waits")
+    expect(0, one.wait(PATIENCE))
+    stop_cleanly(two)
+    expect(2, len(place.lines("one")) + len(place.lines("two")))
+    os.close(gate)
 
 
 @test

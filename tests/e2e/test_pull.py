@@ -390,6 +390,25 @@ def who_pulls_is_woken(place):
 
 
 @test
+def the_limits_of_a_topic_hold_and_who_waits_is_woken(place):
+    wire = Wire(place)
+    place.ok("topic", "set", "t", "parallel=1", "rate=1/h burst 2")
+    for job_id in "abc":
+        wire.push(job_id, 1)
+    ears = wire.redis.pubsub()
+    ears.subscribe("weir:wake:w2")
+    eventually(ears.get_message, "it hears")
+    [first] = wire.pull()
+    expect([], wire.pull(worker="w2"))
+    expect([1], wire.finish((first, "done")))
+    expect(b"t", eventually(ears.get_message, "it is woken")["data"][:1])
+    [second] = wire.pull(worker="w2")
+    expect([1], wire.finish((second, "done")))
+    expect([], wire.pull())
+    expect("rate", place.stats("t")["limited"])
+
+
+@test
 def hostile_calls_are_refused_and_do_nothing(place):
     wire = Wire(place)
     wire.add("t", [record(n) for n in range(3)], "r0", ["a", "b", "c"])

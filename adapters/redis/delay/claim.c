@@ -327,15 +327,45 @@ static bool send_instead(struct claim_request *claim)
     return claim->go != WEIR__CLAIM_GO;
 }
 
+/* Arguments that few claims have: that of an offer, and behind it limits. Who
+ * has none says so once to each server, where others may have left some. */
+static size_t count_more(struct weir__delay_topic *topic)
+{
+    uint64_t connection = topic->base.place->server->connection;
+
+    if (topic->base.user != NULL && topic->base.is_served &&
+        (topic->limits[0] != '\0' || topic->tells_limits ||
+         topic->limits_told != connection)) {
+        topic->tells_limits = false;
+        topic->limits_told = connection;
+        return 4;
+    }
+    return topic->offer_ns != 0;
+}
+
+static void write_more(struct weir__buf *buf,
+                       const struct weir__delay_topic *topic, size_t count)
+{
+    if (topic->offer_ns != 0)
+        weir__resp_int(buf, topic->offer_ns);
+    else if (count > 0)
+        weir__resp_str(buf, "");
+    if (count < 4)
+        return;
+    weir__resp_str(buf, ""); /* suspects come as they do */
+    weir__resp_str(buf, topic->limits);
+    weir__resp_int(buf, topic->base.revision);
+}
+
 void weir__delay_flush_claim(struct weir__delay_topic *topic)
 {
     struct weir__delay *shared = topic->shared;
     struct weir__buf bytes = {0};
     struct claim_request *claim;
-    int64_t offer;
+    size_t more;
 
-    if (!topic->base.wants_claim)
-        return;
+    if (!topic->base.wants_claim || topic->base.is_following)
+        return; /* what it asks for depends on options that are being read */
     claim = weir__mem_new(sizeof(*claim));
     if (claim == NULL) {
         weir__topic_mark(&topic->base); /* the next flush tries again */
@@ -354,8 +384,9 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     weir__relays_look(&topic->outbox);
     if (send_instead(claim))
         return;
-    offer = weir__offer_begin(topic);
-    weir__resp_eval(&bytes, &weir__script_delay_claim, 9, 7 + (offer != 0));
+    (void)weir__offer_begin(topic);
+    more = count_more(topic);
+    weir__resp_eval(&bytes, &weir__script_delay_claim, 9, 7 + more);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "wait run lease ids meta idle held due absent");
     weir__resp_int(&bytes, (int64_t)topic->base.claim.room);
@@ -366,8 +397,7 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     weir__resp_int(&bytes, topic->is_idle + 2 * topic->base.claim.has_jobs);
     weir__resp_str(&bytes, "delay");
     weir__claim_write_server(&bytes, &topic->base);
-    if (offer != 0)
-        weir__resp_int(&bytes, offer);
+    write_more(&bytes, topic, more);
     weir__place_send(topic->base.place, &bytes, &weir__script_delay_claim,
                      WEIR__SEND_HERE, &claim->request);
     weir__early_fetch_send(topic);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "adapters/msgpack/record.h"
@@ -66,6 +67,22 @@ static void topic_fini(struct weir__store_topic *base)
     WEIR_ASSERT(topic->adds == NULL && topic->sending == NULL);
 }
 
+static void note_limits(struct weir__delay_topic *topic,
+                        const struct weir__options *options)
+{
+    char parallel[24] = "";
+
+    topic->is_parallel = options->parallel != WEIR__OPTION_NONE;
+    if (topic->is_parallel)
+        (void)snprintf(parallel, sizeof(parallel), "%lld",
+                       (long long)options->parallel); /* fits */
+    topic->limits[0] = '\0';
+    if (topic->is_parallel || options->rate[0] != '\0')
+        (void)snprintf(topic->limits, sizeof(topic->limits), "%s|%s",
+                       options->rate, parallel); /* fits */
+    topic->tells_limits = true;
+}
+
 static void serve(struct weir__store_topic *base)
 {
     struct weir__delay_topic *topic = weir__delay_topic_of(base);
@@ -73,6 +90,7 @@ static void serve(struct weir__store_topic *base)
     topic->max_dead = base->options->max_dead;
     memcpy(topic->on_dead, base->options->on_dead, sizeof(topic->on_dead));
     topic->on_dead_topic = NULL;
+    note_limits(topic, base->options);
 }
 
 /* As it is where it cannot be read. */

@@ -26,7 +26,7 @@ int64_t weir__offer_begin(struct weir__delay_topic *topic)
 
     topic->offer_ns = 0;
     if (base->claim.takes_jobs && base->claim.room > 0 && !topic->is_stopped &&
-        !weir__cluster_is_one(base->store))
+        topic->limits[0] == '\0' && !weir__cluster_is_one(base->store))
         topic->offer_ns = weir__redis_now_ns(base->store);
     return topic->offer_ns;
 }

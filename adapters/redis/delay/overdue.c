@@ -61,6 +61,7 @@ static void prepare_topic(struct weir__overdue *overdue,
     copy->base.kind = &weir__delay_kind;
     copy->base.is_dirty = true; /* is on no list */
     weir__topic_name(&copy->base, weir__slice_str(topic->base.name));
+    copy->is_parallel = topic->is_parallel;
     copy->touched_end = &copy->touched;
     weir__items_reset(&copy->endings);
     if (topic->on_dead[0] == '\0')

@@ -142,6 +142,10 @@ struct weir__delay_topic {
     struct weir__delay *shared;
     uint32_t max_dead;
     uint32_t number; /* topics of the store are numbered from 1 */
+    char limits[72]; /* as it is served, for scripts/lib/limits.lua; "": none */
+    bool is_parallel;     /* one of them bounds how many run */
+    bool tells_limits;    /* the next claim does, though there are none */
+    uint64_t limits_told; /* connection of the last one that did */
     char on_dead[WEIR_MAX_TOPIC + 1]; /* where dead jobs go; "": nowhere */
     struct weir__delay_topic *on_dead_topic; /* NULL: not open yet */
     struct weir__relays outbox;

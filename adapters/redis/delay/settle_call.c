@@ -26,6 +26,9 @@ enum {
 /* Lists of a call, in the order of the script's arguments. */
 enum { NODES, BACK, CLOSED, MOVES, ENDINGS, LISTS, ARGS = LISTS + 3 };
 
+/* The last argument. */
+enum { LEAVES_OUT = 1, WAKES = 2 };
+
 /* Of a lone call: what becomes of its claim. */
 enum { ENDS = 1, ENDS_AND_OFFERS = 2 };
 
@@ -415,15 +418,16 @@ static void write_keys(struct weir__buf *buf,
 }
 
 /* One run that is done, of a node that is its slot: the server has a script for
- * just that. */
+ * just that, which wakes nobody. */
 static bool is_lone(const struct weir__settle_call *call)
 {
     const struct weir__claimed_node *node = call->first;
     const struct weir__delay_lease *done =
         call->is_last ? call->topic->done : NULL;
 
-    return call->nodes == 1 && call->back_nodes == 0 && node->size == 1 &&
-           node->verdicts == 1 && node->endings == 0 &&
+    return !call->topic->is_parallel && call->nodes == 1 &&
+           call->back_nodes == 0 && node->size == 1 && node->verdicts == 1 &&
+           node->endings == 0 &&
            pack_of(node)->pack.count > 0 && /* else nothing is known of it */
            (done == NULL || (done == node->lease && done->next_done == NULL));
 }
@@ -503,7 +507,7 @@ static void write_full(struct weir__buf *buf,
         buf->failed = buf->failed || lists[i].failed;
     }
     weir__resp_int(buf, topic->max_dead);
-    weir__resp_str(buf, "0");
+    weir__resp_int(buf, topic->is_parallel ? WAKES : 0);
 }
 
 const struct weir__script *
@@ -520,12 +524,11 @@ weir__settle_call_write(struct weir__buf *buf,
 
 void weir__settle_call_leave_out(struct weir__buf *buf)
 {
-    static const char zero[] = "0\r\n", one[] = "1\r\n";
     uint8_t *last = buf->ptr + buf->len - 3;
 
     WEIR_ASSERT(!buf->failed && buf->len > 3);
-    WEIR_ASSERT(memcmp(last, zero, 3) == 0 || memcmp(last, one, 3) == 0);
-    *last = '1';
+    WEIR_ASSERT(*last >= '0' && *last <= '0' + LEAVES_OUT + WAKES);
+    *last |= LEAVES_OUT; /* '0' has none of the bits */
 }
 
 void weir__settle_call_offer_nothing(struct weir__buf *buf)

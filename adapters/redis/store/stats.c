@@ -173,6 +173,9 @@ static void note(struct weir__stats_request *request, struct weir_slice name,
         request->stats.oldest_us = value < 0 ? -1 : value * 1000;
     else if (is_named(name, "ended"))
         request->stats.lease_ended_us = value * 1000;
+    else if (is_named(name, "limited") && value > 0 &&
+             value <= WEIR_LIMITED_PARALLEL)
+        request->stats.limited = (enum weir_limit)value;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (is_named(name, numbers[i].name))
             memcpy((char *)&request->stats + numbers[i].at, &count,

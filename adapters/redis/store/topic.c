@@ -386,6 +386,8 @@ static void on_options(struct weir__request *request, int code,
         code = tell(topic, reply);
     if (code == WEIR_OK)
         topic->revision = follow->revision; /* else it is told again */
+    if (topic->wants_claim)
+        weir__topic_mark(topic);
     if (topic->kind->followed != NULL)
         topic->kind->followed(topic, code);
 }

@@ -100,6 +100,8 @@ function servedBadge(row) {
 const badges = (row) => [
   h('span', {class: 'badge'}, row.kind || 'unknown'),
   row.paused && h('span', {class: 'badge warn'}, '❚❚ paused'),
+  row.limited && h('span', {class: 'badge warn'},
+    row.limited === 'rate' ? 'at its rate' : 'as many run as may'),
   row.away && h('span', {class: 'badge bad'}, '▲ away'),
   row.lease_ended_ms >= LATE_MS && h('span', {class: 'badge bad'},
     `▲ lease ended ${spanText(row.lease_ended_ms)} ago`),

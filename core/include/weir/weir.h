@@ -390,6 +390,13 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_dead(struct weir_reactor *reactor,
                                                const char *topic, size_t limit,
                                                weir_show_fn fn, void *arg);
 
+/* For what the ready jobs of a topic wait. */
+enum weir_limit {
+    WEIR_NOT_LIMITED,
+    WEIR_LIMITED_RATE,    /* the next token of `rate` */
+    WEIR_LIMITED_PARALLEL /* others end: `parallel` run */
+};
+
 struct weir_stats {
     const char *topic;
     const char *kind;
@@ -413,6 +420,7 @@ struct weir_stats {
      * these waits or runs, what is counted is in other groups. */
     bool is_elsewhere;
     uint64_t ticks; /* of schedules, among the jobs that wait or run */
+    enum weir_limit limited;
 };
 
 /* `stats` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such topic. */

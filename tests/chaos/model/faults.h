@@ -10,5 +10,7 @@ extern const struct fault faults[];
 extern const size_t fault_count;
 extern const struct fault mixed_faults[];
 extern const size_t mixed_fault_count;
+extern const struct fault limit_faults[];
+extern const size_t limit_fault_count;
 
 #endif

@@ -134,6 +134,11 @@ struct model {
     bool is_old;           /* workers claimed who do not know them */
     long long mixed_packs; /* so far */
     long long max_pending; /* 0: no bound */
+    int rate;              /* as it holds: one of `rates` */
+    long long parallel;    /* likewise; 0: no bound */
+    bool has_bucket;       /* what follows is on the server, in us */
+    double full_us;        /* when all tokens are back */
+    double visit_us;       /* when the last worker comes that waits for one */
     long long revision;    /* of the stored options */
     unsigned server;       /* that gave out jobs last; 0: none said so */
     int64_t met_ms;        /* when it came */
@@ -192,9 +197,12 @@ struct claim_call {
     int64_t lease_ms;
     int worker; /* -1: do not register */
     bool is_registered, is_busy;
-    unsigned server; /* its number as the worker knows it; 0: it does not */
-    long long floor; /* largest token that it was given */
-    long long offer; /* its number; 0: it makes none */
+    unsigned server;  /* its number as the worker knows it; 0: it does not */
+    long long floor;  /* largest token that it was given */
+    long long offer;  /* its number; 0: it makes none */
+    bool says_limits; /* these, and what revision it knows */
+    int rate;
+    long long parallel, revision;
 };
 
 /* `ret_nodes` has room for CALL_NODES. Returns the token, 0: nothing. */
@@ -271,6 +279,7 @@ struct back {
 struct settle_call {
     size_t entries, moves, ends, backs, closed, outs;
     long long most_dead;
+    bool wakes; /* who waits for others to end */
     struct entry entry[CALL_NODES];
     struct move move[CALL_PACKS];
     struct out out[CALL_PACKS];
@@ -313,6 +322,46 @@ void model_renew(struct model *model, const uint64_t *tokens, size_t count,
 void model_stats(struct model *model, size_t most_nodes, struct text *answer);
 void model_lateness(struct model *model, long long max, const int *buckets,
                     const long long *counts, size_t count);
+
+/* --- limits -------------------------------------------------------------- */
+
+struct rate {
+    const char *text; /* "": none */
+    double step_us, burst;
+};
+
+enum { RATES = 7 };
+
+extern const struct rate rates[RATES];
+
+/* What there is for a claim. */
+struct limit {
+    double tokens, places, full_us;
+    bool is_ahead; /* what the server has is more than can be */
+};
+
+struct next {
+    int64_t us; /* when more may start; INT64_MAX: that is not known */
+    bool waits; /* for a token */
+};
+
+/* As `meta` has them; "": none. */
+void model_limits_text(int rate, long long parallel, struct text *ret_text);
+void model_hear_limits(struct model *model, const struct claim_call *call);
+struct limit model_limit(const struct model *model);
+unsigned model_room(const struct model *model, const struct limit *limit,
+                    const struct claim_call *call);
+/* So many jobs were claimed, others are due at `due_ms`. */
+struct next model_next(struct model *model, const struct limit *limit,
+                       uint64_t jobs, int64_t due_ms, bool comes);
+int model_limited(const struct model *model);
+void model_set_limit(struct model *model, bool is_rate, long long value,
+                     struct text *answer);
+
+static inline bool model_has_limits(const struct model *model)
+{
+    return model->rate != 0 || model->parallel != 0;
+}
 
 /* --- managing ----------------------------------------------------------- */
 
@@ -456,6 +505,9 @@ bool model_hand_over(struct model *model, const struct add_call *call);
 /* The worker offers itself with a verdict, unless a claim would do more. */
 void model_offer(struct model *model, const struct claim_call *call,
                  struct text *answer);
+
+/* A job waits that is due. */
+bool model_has_ready(const struct model *model);
 
 /* realloc that ends the test when there is no memory. */
 void *list_room(void *list, size_t count, size_t *cap, size_t size);

@@ -301,10 +301,17 @@ static int64_t next_due_ms(const struct model *model)
     return next;
 }
 
-/* When there is something to do: a job is due or a lease has run out. */
-static int64_t next_ms(const struct model *model, int64_t grace_ms)
+bool model_has_ready(const struct model *model)
 {
-    int64_t next = next_due_ms(model), end = INT64_MAX;
+    return next_due_ms(model) <= model_now_ms(model);
+}
+
+/* When there is something to do: a job may start, at `next`, or a lease has run
+ * out. */
+static int64_t or_end_ms(const struct model *model, int64_t next,
+                         int64_t grace_ms)
+{
+    int64_t end = INT64_MAX;
 
     for (size_t i = 0; i < model->lease_count; i++)
         if (model->leases[i].deadline_ms + 1 < end)
@@ -322,29 +329,38 @@ static void fall_asleep(struct worker *worker, int64_t wake_ms, bool is_busy)
 }
 
 /* What a worker leaves that does not sleep until then is for the next one. */
-static void leave_to_next(struct model *model)
+static void leave_to_next(struct model *model, int64_t next_ms)
 {
-    int64_t due_ms = next_due_ms(model), now_ms = model_now_ms(model);
+    int64_t now_ms = model_now_ms(model);
 
-    if (due_ms != INT64_MAX)
-        model_wake(model, due_ms > now_ms ? due_ms : now_ms);
+    if (next_ms != INT64_MAX)
+        model_wake(model, next_ms > now_ms ? next_ms : now_ms);
 }
 
-static void note_idle(struct model *model, const struct claim_call *call,
-                      uint64_t jobs, int64_t next)
+static int64_t ms_of(int64_t us)
 {
-    bool is_more = next != INT64_MAX && next * 1000 <= model->now_us;
+    return us == INT64_MAX ? INT64_MAX : (us + 999) / 1000;
+}
+
+/* `wake_us`: something is to be done then. */
+static void note_idle(struct model *model, const struct claim_call *call,
+                      uint64_t jobs, struct next next, int64_t grace_ms,
+                      int64_t wake_us)
+{
+    bool is_more = wake_us <= model->now_us;
     struct worker *worker =
         call->worker < 0 ? NULL : &model->workers[call->worker];
+    bool sleeps = jobs == 0 || (jobs < call->room && !is_more);
 
-    if (jobs == 0 || (jobs < call->room && !is_more)) {
-        if (worker != NULL)
-            fall_asleep(worker, next, jobs > 0 || call->is_busy);
-        return;
-    }
-    if (worker != NULL && call->is_registered)
+    if (sleeps && worker != NULL && next.waits)
+        fall_asleep(worker, INT64_MIN, false);
+    else if (sleeps && worker != NULL)
+        fall_asleep(worker, or_end_ms(model, ms_of(next.us), grace_ms),
+                    jobs > 0 || call->is_busy);
+    else if (worker != NULL && call->is_registered)
         worker->is_idle = false;
-    leave_to_next(model);
+    if (!sleeps)
+        leave_to_next(model, ms_of(next.us));
 }
 
 /* How many jobs were taken, and which nodes. */
@@ -354,7 +370,7 @@ static void say_taken(const struct model *model, const struct taking *taking,
     if (next == INT64_MAX)
         next = -1;
     else
-        next = next * 1000 > model->now_us ? next * 1000 - model->now_us : 0;
+        next = next > model->now_us ? next - model->now_us : 0;
     text_format(answer, "(%lld %lld %lld %llu %lld", (long long)model->now_us,
                 taking->jobs > 0 ? model->count.claimed : 0LL, (long long)next,
                 (unsigned long long)taking->jobs, model->revision * 2);
@@ -472,11 +488,12 @@ bool model_hand_over(struct model *model, const struct add_call *call)
 void model_offer(struct model *model, const struct claim_call *call,
                  struct text *answer)
 {
-    int64_t next = next_ms(model, 0);
+    int64_t next = or_end_ms(model, next_due_ms(model), 0);
     bool is_due = next != INT64_MAX && next * 1000 <= model->now_us;
 
     if (is_due || model->is_paused || model->grace_ms > 0 ||
-        call->server == 0 || call->server != model->server) {
+        model_has_limits(model) || call->server == 0 ||
+        call->server != model->server) {
         text_str(answer, " 0");
         return;
     }
@@ -495,7 +512,10 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
                             .room = call->room,
                             .put_back_ms = INT64_MAX,
                             .nodes = ret_nodes};
-    int64_t next, grace_ms;
+    struct claim_call less = *call;
+    struct limit limit;
+    struct next next;
+    int64_t wake_us, grace_ms;
 
     *ret_count = 0;
     if (model->exists && strcmp(call->kind, "delay") != 0) {
@@ -513,13 +533,20 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
                     model->revision * 2 + 1);
         return 0;
     }
-    take_due(model, call, &taking);
-    next = next_ms(model, grace_ms);
-    note_idle(model, call, taking.jobs, next);
-    note_offer(model, call, taking.jobs == 0);
+    model_hear_limits(model, call);
+    limit = model_limit(model);
+    less.room = taking.room = model_room(model, &limit, call);
+    take_due(model, &less, &taking);
+    next = model_next(model, &limit, taking.jobs, next_due_ms(model),
+                      taking.jobs == 0 || taking.jobs < call->room);
+    wake_us = or_end_ms(model, INT64_MAX, grace_ms);
+    wake_us = wake_us == INT64_MAX ? wake_us : wake_us * 1000;
+    wake_us = next.us < wake_us ? next.us : wake_us;
+    note_idle(model, call, taking.jobs, next, grace_ms, wake_us);
+    note_offer(model, call, taking.jobs == 0 && !model_has_limits(model));
     if (model->mixed == 0)
         model->mixed = 1;
-    say_taken(model, &taking, next, answer);
+    say_taken(model, &taking, wake_us, answer);
     text_free(&taking.text);
     *ret_count = taking.count;
     return taking.jobs > 0 ? (uint64_t)model->count.claimed : 0;

@@ -81,6 +81,7 @@ static void change(struct model *model, const struct slot_call *call,
                    struct job *job, struct text *answer)
 {
     int64_t now_ms = model_now_ms(model), due_ms = job->due_ms;
+    bool runs;
 
     if (call->verb == RESCHEDULE)
         due_ms = call->is_absolute ? call->ms : now_ms + call->ms;
@@ -91,12 +92,13 @@ static void change(struct model *model, const struct slot_call *call,
         reschedule(model, job, due_ms);
     if (call->verb != DELETE)
         return;
-    if (job->state == RUNS)
-        model->count.delrun++;
-    else
-        model->count.delwait++;
+    runs = job->state == RUNS;
+    model->count.delrun += runs;
+    model->count.delwait += !runs;
     take_apart(model, job);
     model_drop(model, job);
+    if (runs && model_has_ready(model))
+        model_wake(model, now_ms);
 }
 
 void model_slot(struct model *model, const struct slot_call *call,
@@ -218,6 +220,9 @@ void model_stats(struct model *model, size_t most_nodes, struct text *answer)
                 count->dropped);
     if (running > 0 && ended(model) > 0)
         text_format(answer, " ended %lld", ended(model));
+    if (oldest(model) >= 0 && model_has_limits(model) &&
+        model_limited(model) > 0)
+        text_format(answer, " limited %d", model_limited(model));
     text_str(answer, ")");
 }
 

@@ -446,6 +446,7 @@ void model_settle(struct model *model, struct settle_call *call,
     bool is_new[CALL_PACKS];
     int64_t first_ms = INT64_MAX;
     long long duplicates = 0;
+    long long before = model->count.settled + model->count.returned;
     size_t evicted;
 
     if (!all_are_staged(call)) {
@@ -466,6 +467,9 @@ void model_settle(struct model *model, struct settle_call *call,
         if (is_new[i])
             duplicates += move_pack(model, call, &call->move[i], &first_ms);
     evicted = end_jobs(model, call);
+    if (call->wakes && model->count.settled + model->count.returned > before &&
+        model_has_ready(model) && first_ms > model_now_ms(model))
+        first_ms = model_now_ms(model);
     if (first_ms != INT64_MAX)
         model_wake(model, first_ms);
     text_format(answer, "(%lld", deciding.settled);

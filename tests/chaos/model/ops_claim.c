@@ -45,12 +45,14 @@ void run_claim(struct run *run, const struct claim_call *call)
 {
     struct node nodes[CALL_NODES];
     struct caller *caller = &run->caller;
+    struct text limits = {0};
     char server[48] = "";
     int len = 0;
     uint64_t token;
     size_t count;
 
-    call_script(caller, SCRIPT_CLAIM, 8, 7 + (call->offer != 0));
+    call_script(caller, SCRIPT_CLAIM, 8,
+                call->says_limits ? 11 : 7 + (call->offer != 0));
     call_keys(caller, "wait run lease ids meta idle held due");
     call_int(caller, call->room);
     call_int(caller, call->lease_ms);
@@ -66,6 +68,15 @@ void run_claim(struct run *run, const struct claim_call *call)
     call_str(caller, server);
     if (call->offer != 0)
         call_int(caller, call->offer);
+    else if (call->says_limits)
+        call_str(caller, "");
+    if (call->says_limits) {
+        call_str(caller, "");
+        model_limits_text(call->rate, call->parallel, &limits);
+        call_str(caller, text_of(&limits));
+        text_free(&limits);
+        call_int(caller, call->revision);
+    }
     call_queue(caller);
     token = model_claim(&run->model, call, &run->wanted, nodes, &count);
     run_check(run);
@@ -105,6 +116,7 @@ void op_claim(struct run *run)
         call.floor = run->model.count.claimed + pick(run, 1000);
     if (chance(run, 50))
         call.offer = ++run->offers;
+    run_say_limits(run, &call);
     if (chance(run, 2) && run->model.exists)
         call.kind = "other";
     run_claim(run, &call);
@@ -263,6 +275,7 @@ void run_drain(struct run *run)
 
     while (run->model.is_paused)
         op_pause(run);
+    run_lift_limits(run);
     while (run->model.live_count + run->model.lease_count > 0) {
         run->held_count = 0;
         run->model.now_us += INT64_C(100000000);

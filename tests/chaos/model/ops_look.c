@@ -38,8 +38,7 @@ void run_slot(struct run *run, const struct slot_call *call)
     call_queue(caller);
     model_slot(&run->model, call, &run->wanted);
     run_check(run);
-    if (call->verb == RESCHEDULE)
-        run_check_woken(run);
+    run_check_woken(run);
 }
 
 static struct id pick_id(struct run *run)

@@ -184,7 +184,7 @@ static void write_keys(struct caller *caller, const struct settle_call *call,
 {
     call_script(caller, SCRIPT_SETTLE,
                 10 + keys->count + call->moves + call->outs + (call->outs > 0),
-                7);
+                7 + call->wakes);
     call_keys(caller, "run lease ids meta wait dead rec idle held due");
     for (size_t i = 0; i < keys->count; i++)
         call_pack_key(caller, keys->packs[i]);
@@ -264,6 +264,8 @@ static void write_full(struct run *run, const struct settle_call *call)
         weir__buf_fini(&lists[i]);
     }
     call_int(caller, call->most_dead);
+    if (call->wakes)
+        call_int(caller, 2);
 }
 
 /* Of a job that was handed over, which is alone in its pack. */
@@ -285,10 +287,13 @@ static void draft_offer(struct run *run, struct settle_call *call)
 void run_settle(struct run *run, struct settle_call *call)
 {
     draft_offer(run, call);
+    call->wakes = false;
     if (call->offers.offer != 0 || (is_lone(call) && chance(run, 60)))
         write_lone(run, call);
-    else
+    else {
+        call->wakes = chance(run, 50);
         write_full(run, call);
+    }
     call_queue(&run->caller);
     model_settle(&run->model, call, &run->wanted);
     count_refused(run);

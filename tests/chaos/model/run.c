@@ -46,6 +46,7 @@ static const struct operation {
     {"lateness", op_lateness, 10, false},
     {"pause", op_pause, 6, false},
     {"max_pending", op_max_pending, 20, false},
+    {"limits", op_limits, 12, false},
     {"subscribe", op_subscribe, 10, false},
     {"time", op_time, 90, false},
 };

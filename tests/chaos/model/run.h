@@ -97,6 +97,8 @@ void run_add(struct run *run, struct add_call *call); /* in its call slot */
 void run_claim(struct run *run, const struct claim_call *call);
 void run_start(struct run *run, const struct start_call *call);
 void run_recall(struct run *run, int worker);
+void run_say_limits(struct run *run, struct claim_call *call);
+void run_lift_limits(struct run *run);
 void run_release(struct run *run, uint64_t token);
 void run_slot(struct run *run, const struct slot_call *call);
 void run_settle(struct run *run, struct settle_call *call);
@@ -142,6 +144,7 @@ void op_stats(struct run *run);
 void op_lateness(struct run *run);
 void op_pause(struct run *run);
 void op_max_pending(struct run *run);
+void op_limits(struct run *run);
 void op_subscribe(struct run *run);
 void op_time(struct run *run);
 

@@ -135,9 +135,11 @@ TEST(the_model_finds_every_planted_fault)
     struct redis_proc *proc = redis_start(NULL);
     char text[4096];
 
-    allow_time(FAULT_OPERATIONS * (long)(fault_count + mixed_fault_count));
+    allow_time(FAULT_OPERATIONS *
+               (long)(fault_count + mixed_fault_count + limit_fault_count));
     if (getenv("WEIR_TEST_FAULT") == NULL)
         EXPECT_TRUE(!is_found(NULL, proc, text, sizeof(text)));
     EXPECT_INT(0, find_all(faults, fault_count, proc));
     EXPECT_INT(0, find_all(mixed_faults, mixed_fault_count, proc));
+    EXPECT_INT(0, find_all(limit_faults, limit_fault_count, proc));
 }

@@ -342,6 +342,21 @@ static void add_offer(const struct model *model, struct lines *lines)
         add_line(lines, "offer", text);
 }
 
+static void add_limits(const struct model *model, struct lines *lines)
+{
+    struct text limits = {0};
+    char bucket[64];
+
+    model_limits_text(model->rate, model->parallel, &limits);
+    if (limits.len > 0)
+        add_line(lines, "limits", text_of(&limits));
+    text_free(&limits);
+    (void)snprintf(bucket, sizeof(bucket), "%.0f %.0f", model->full_us,
+                   model->visit_us);
+    if (model->has_bucket)
+        add_line(lines, "bucket", bucket);
+}
+
 static void check_meta(struct run *run)
 {
     const struct model *model = &run->model;
@@ -369,6 +384,7 @@ static void check_meta(struct run *run)
         add_number(&wanted, "max_pending", model->max_pending);
     if (model->revision > 0)
         add_number(&wanted, "revision", model->revision);
+    add_limits(model, &wanted);
     add_offer(model, &wanted);
     add_server(model, &wanted);
     read_lines(run, "meta", true, true, &got);

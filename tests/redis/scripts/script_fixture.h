@@ -66,6 +66,8 @@ void script_settle_back(const char *node, const void *slots, size_t slot_count,
 void script_settle_close(void);
 /* What is not staged is left out. */
 void script_settle_leave_out(void);
+/* Who waits for others to end is woken. */
+void script_settle_wakes(void);
 /* One job of the first node goes into the staged pack. */
 void script_settle_move(size_t slot, size_t header_len);
 /* The same of one whose record comes with the call. */

@@ -13,7 +13,8 @@ enum { FIRST_PACK_KEY = 11, OF_MIXED = 65536 };
 static struct weir__buf nodes_arg, back_arg, closed_arg, moves_arg, ends_arg;
 static size_t node_total, move_total;
 static bool leaves_out; /* jobs of packs that are not staged */
-static bool sends;      /* a pack is for another topic */
+static bool wakes;
+static bool sends; /* a pack is for another topic */
 
 static void settle_node(uint64_t key, const char *node, const void *slots,
                         size_t slot_count)
@@ -91,8 +92,8 @@ const char *script_settle_packs(char letter, const char *moved,
     for (size_t i = 0; i < 4; i++)
         script_arg_bytes(lists[i].ptr, lists[i].len);
     script_arg(most_dead);
-    if (leaves_out)
-        script_arg("1");
+    if (leaves_out || wakes)
+        script_arg(leaves_out ? "1" : "2");
     answer = script_call();
     weir__buf_fini(&list);
     weir__buf_fini(&moves);
@@ -113,8 +114,13 @@ void script_settle_begin(void)
     weir__buf_fini(&ends_arg);
     node_total = 0;
     move_total = 0;
-    leaves_out = false;
+    leaves_out = wakes = false;
     sends = false;
+}
+
+void script_settle_wakes(void)
+{
+    wakes = true;
 }
 
 void script_settle_leave_out(void)

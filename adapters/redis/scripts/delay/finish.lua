@@ -246,8 +246,9 @@ local function settle(KEYS, ARGV)
   --#include outbox
   --#include delay/settle
 end
+local wakes = redis.call('HGET', KEYS[5], 'limits') and '2' or '0'
 local reply = settle(keys, { string.match(wait, '{(.*)}'), nodes, back, closed,
-                             moves, ends, max_dead or 1, '0' })
+                             moves, ends, max_dead or 1, wakes })
 for i = 2, #reply - 1, 2 do
   local part = ending[reply[i] + 1]
   local index = part and reply[i] >= 0 and part.results[reply[i + 1]]

@@ -31,8 +31,10 @@
 --       6 ends   [ source, id, record, ... ] for the dead; record '': expired,
 --                only counted
 --       7 most dead jobs
---       8 '1': jobs whose new pack was not staged are left out, and with them
---                those that share a pack with one; else: 0 or absent
+--       8 1: jobs whose new pack was not staged are left out, and with them
+--                those that share a pack with one; 2 more: `parallel` of the
+--                topic bounds how many run, and who waits for that is woken; 0
+--                or absent: neither
 -- Reply { settled, node, slot, ... }: the pairs, nodes counted from 0, are
 --       refused: expired, deleted or settled before, or the new pack has the
 --       name of another. With 256 added to the slot: left out, still under its
@@ -58,7 +60,8 @@ end
 local topic, nodes, back = ARGV[1], list_of(ARGV[2]), list_of(ARGV[3])
 local closed, flat_moves = list_of(ARGV[4]), list_of(ARGV[5])
 local ends, most_dead = list_of(ARGV[6]), tonumber(ARGV[7])
-local leaves_out = ARGV[8] == '1'
+local flags = tonumber(ARGV[8] or 0)
+local leaves_out = flags % 2 == 1
 
 for m = 1, #flat_moves, 7 do
   local record, jobs, id = unpack(flat_moves, m, m + 2)
@@ -456,6 +459,10 @@ if #deaths > 0 then
   evicted = keep_dead(ids, meta, dead, rec, now, deaths, most_dead)
 end
 if returned_due then first = min(first or returned_due, returned_due) end
+if flags >= 2 and settled + returned > 0 then
+  --#include ready
+  if has_ready(wait, now) then first = min(first or now, now) end
+end
 if first then
   --#include wake
   wake_one(idle, topic, first)

@@ -55,13 +55,13 @@ end
 if ends ~= '2' or reply[1] == 0 then return reply end
 
 local lease_ms, number, worker, own = unpack(ARGV, 6, 9)
-local known = redis.pcall('HMGET', meta, 'paused', 'server', 'mixed')
+local known = redis.pcall('HMGET', meta, 'paused', 'server', 'mixed', 'limits')
 local head = redis.pcall('ZRANGE', wait, '0', '0', 'WITHSCORES')
 local expiry = call('ZRANGE', lease, '0', '0', 'WITHSCORES')
 local idlers = redis.pcall('ZCARD', idle)
 reply[2] = 0
-if known[1] or known[2] ~= own or head.err or type(idlers) ~= 'number' or
-   idlers >= 1000 then -- MOST_IDLE of wake.lua
+if known[1] or known[2] ~= own or known[4] or head.err or
+   type(idlers) ~= 'number' or idlers >= 1000 then -- MOST_IDLE of wake.lua
   return reply
 end
 local at = math.floor(tonumber(head[2] or 'inf'))

@@ -3,7 +3,8 @@
 -- due time while it waits. The caller has read where the index says that the
 -- job is, and names that pack.
 --
--- KEYS  wait run ids meta pack dead rec, idle (only to reschedule), due (only
+-- KEYS  wait run ids meta pack dead rec, idle (to reschedule, and to wake
+--       somebody where a job is deleted that kept others waiting), due (only
 --       where mixed packs are met, mixed.lua), absent, and to be told who runs
 --       a job: lease held
 -- ARGV  show|delete|reschedule, id, place (12 characters, or D for dead), slot
@@ -110,4 +111,10 @@ if #left > 0 then call('ZADD', job.key, unpack(left)) end
 if by_index then call('HDEL', ids, id) end
 note_gone(pack_key, pack, 1, due_key)
 increment(meta, running and 'delrun' or 'delwait', 1)
+if running and KEYS[8] then
+  --#include ready
+  if has_ready(wait, now) then
+    wake_one(KEYS[8], string.match(wait, '{(.*)}'), now)
+  end
+end
 return reply

@@ -31,7 +31,7 @@ local total = {}
 local fields = { 'added', 'claimed', 'settled', 'retried', 'snoozed', 'failed',
                  'expired', 'returned', 'crashed', 'dropped', 'delwait',
                  'delrun', 'ready', 'requeued', 'mark', 'mixed_mark', 'kind',
-                 'paused', 'mixed', 'ticks' }
+                 'paused', 'mixed', 'ticks', 'limits' }
 local values = call('HMGET', meta, unpack(fields))
 for i = 1, 16 do
   total[fields[i]] = number_of(values[i], i > 14 and -1 or 0)
@@ -163,6 +163,15 @@ local ticks = number_of(values[20])
 if ticks > 0 then
   reply[#reply + 1] = 'ticks'
   reply[#reply + 1] = ticks
+end
+if values[21] and oldest >= 0 then
+  --#include limits
+  local limit = read_limits(meta, values[21], time[1] * 1000000 + time[2],
+                            function() return running end)
+  if limit.room <= 0 then
+    reply[#reply + 1] = 'limited'
+    reply[#reply + 1] = limit.places <= 0 and 2 or 1
+  end
 end
 if set_aside > 0 then reply[#reply + 1] = 'aside' end
 tell_aside(meta, reply)

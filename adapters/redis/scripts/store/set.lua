@@ -20,6 +20,17 @@ local kind = topic_kind(meta, ids, ARGV[1])
 local KEPT = { kind = true, paused = true, revision = true, max_pending = true,
                server = true, met = true }
 
+-- What claims hold the topic to (limits.lua): rate|parallel. A part that is not
+-- named stays, since it may be from a worker's configuration.
+local function keep_limit(name, value)
+  local rate, parallel = string.match(call('HGET', meta, 'limits') or '|',
+                                      '^(.*)|(.*)$')
+  if value == 'none' then value = '' end
+  if name == 'rate' then rate = value else parallel = value end
+  call('HSET', meta, 'limits', (rate or '') .. '|' .. (parallel or ''))
+  call('HDEL', meta, 'offer') -- none is handed over
+end
+
 local function begin_again(new_kind)
   local claimed, token = unpack(call('HMGET', meta, 'claimed', 'token'))
   local last = math.max(number_of(claimed), number_of(token))
@@ -55,5 +66,7 @@ for i = 2, #ARGV, 2 do
       call('HDEL', meta, 'max_pending')
     end
   end
+  if name == 'rate' or name == 'parallel' then keep_limit(name, value) end
 end
+if call('HGET', meta, 'limits') == '|' then call('HDEL', meta, 'limits') end
 return { increment(meta, 'revision', 1) }

@@ -1,0 +1,86 @@
+-- SPDX-License-Identifier: MIT
+-- How many jobs of a topic may start and run, over all of its workers. `limits`
+-- in `meta` has the options `rate` and `parallel` as they hold, as one writes
+-- them, with a | between. `bucket` has two times in us: when all tokens of the
+-- rate will be back, and for when the last one who waits was told to come.
+local UNITS = { ms = 1000, s = 1e6, m = 6e7, h = 3.6e9, d = 8.64e10,
+                w = 6.048e11 }
+local SOON_US, FAR_US = 1000, 1e5
+
+-- us between two tokens, and how many gather; nil: it is no rate.
+local function read_rate(text)
+  local count, every, unit, rest = string.match(text, '^(%d+)/(%d*)(%a+)(.*)$')
+  count = count and number_of(count)
+  if not count or count < 1 or not UNITS[unit] then return end
+  local step = math.max(number_of(every, 1), 1) * UNITS[unit] / count
+  local burst = number_of(string.match(rest, '^ burst (%d+)$'),
+                          math.ceil(1e5 / step))
+  return step, math.max(burst, 1)
+end
+
+-- What holds: what a worker says (`own`; nil: nothing), which is what is stored
+-- in front of its configuration where it knows what is (`is_current`).
+local function limits_by(meta, known, own, is_current)
+  if own and own ~= (known or '') and (is_current or not known) then
+    if own == '' then
+      call('HDEL', meta, 'limits')
+    else
+      redis.pcall('HSET', meta, 'limits', own)
+      call('HDEL', meta, 'offer') -- none is handed over
+    end
+    known = own
+  end
+  return known ~= '' and known or nil
+end
+
+-- How many jobs may start (`room`): so many tokens and places are there.
+-- `running` tells how many run, if it is called.
+local function read_limits(meta, limits, time_us, running)
+  local rate, parallel = string.match(limits, '^(.*)|(%d*)$')
+  local limit = { tokens = math.huge, places = math.huge }
+  limit.step, limit.burst = read_rate(rate or '')
+  if limit.step then
+    local all = limit.step * limit.burst
+    local full, visit = string.match(call('HGET', meta, 'bucket') or '',
+                                     '^(%d+) (%d+)$')
+    limit.visit = tonumber(visit or 0)
+    full = math.max(tonumber(full or 0), time_us)
+    -- A clock that was set back stops nothing for long, nor does another rate.
+    limit.is_ahead = full > time_us + all
+    limit.full = math.min(full, time_us + all)
+    local left = (time_us + all - limit.full) / limit.step
+    limit.tokens = math.floor(left + 1e-6)
+  end
+  if number_of(parallel) > 0 then
+    limit.places = math.max(number_of(parallel) - running(), 0)
+  end
+  limit.room = math.min(limit.tokens, limit.places)
+  return limit
+end
+
+local function keep_bucket(meta, limit)
+  redis.pcall('HSET', meta, 'bucket',
+              string.format('%.0f %.0f', limit.full, limit.visit))
+end
+
+-- So many start. Returns when the next one of those may that are due at
+-- `due_ms` (nil: none are), in us; nil: none may before another one ends.
+-- Behind that whether it waits for a token: who comes for that (`comes`) is not
+-- to be woken before. All come for one that is far; of others each has its own.
+local function start_after(meta, limit, jobs, due_ms, time_us, comes)
+  if limit.step and (jobs > 0 or limit.is_ahead) then
+    limit.full = limit.full + jobs * limit.step
+    keep_bucket(meta, limit)
+  end
+  if not due_ms or limit.places <= jobs then return nil, false end
+  if limit.tokens > jobs then return due_ms * 1000, false end
+  local token = math.ceil(limit.full - (limit.burst - 1) * limit.step)
+  if due_ms * 1000 >= token then return due_ms * 1000, false end
+  if comes and limit.step < FAR_US then
+    local own = limit.visit + math.max(limit.step, SOON_US)
+    limit.visit = math.min(math.max(own, token), token + FAR_US)
+    keep_bucket(meta, limit)
+    token = math.ceil(limit.visit)
+  end
+  return token, true
+end
