@@ -105,7 +105,8 @@ struct bench_case {
 extern const struct bench_case bench_case_compare, bench_case_throughput,
     bench_case_floor, bench_case_lateness, bench_case_wake, bench_case_idle,
     bench_case_scale, bench_case_crash, bench_case_groups, bench_case_handlers,
-    bench_case_follow, bench_case_cluster, bench_case_scattered;
+    bench_case_follow, bench_case_cluster, bench_case_scattered,
+    bench_case_limits;
 
 /* A row with the labels that the options give it. */
 void bench_row_label(const struct bench *bench, struct bench_row *row,

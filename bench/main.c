@@ -15,7 +15,7 @@ const struct bench_case *const bench_cases[] = {
     &bench_case_lateness,  &bench_case_wake,       &bench_case_idle,
     &bench_case_scattered, &bench_case_scale,      &bench_case_crash,
     &bench_case_groups,    &bench_case_handlers,   &bench_case_follow,
-    &bench_case_cluster,
+    &bench_case_limits,    &bench_case_cluster,
 };
 const size_t bench_case_count = sizeof(bench_cases) / sizeof(bench_cases[0]);
 

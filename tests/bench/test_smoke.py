@@ -24,7 +24,7 @@ FIELDS = """
     max_ms early server host build""".split()
 CASES = ["compare", "throughput", "floor", "lateness", "wake", "idle",
          "scattered", "scale", "crash", "groups", "handlers", "follow",
-         "cluster"]
+         "limits", "cluster"]
 HANDLERS = ["sync", "pending", "random", "blocking", "timer"]
 
 
@@ -498,6 +498,14 @@ def workers_killed_after_everything_ran_have_lost_nothing(place):
                   "--repeat", "4")[1]
     expect(0, killed["lost"])
     expect(0, killed["ran_dropped"])
+
+
+@test
+def limits_are_looked_at_and_kept(place):
+    found = rows(place, "limits", "--jobs", "300")
+    expect(5, len(found))
+    for row in found:
+        expect((0, 0), (row["lost"], row["duplicated"]))
 
 
 @test
