@@ -82,6 +82,8 @@ def every_script_that_needs_it_is_given_the_key_that_nobody_writes(place):
     for kind in KINDS:
         add(place, kind)
         place.ok("purge", kind, "--yes")
+    place.ok("cron", "add", "c", "--topic", "delay", "--every", "1h")
+    place.ok("cron", "delete", "c", "--topic", "delay")
     place.add("delay", "a", "--delay", "1h", "--unique", "k")
     place.ok("delete", "delay", "a")
     place.weir("show", "delay", "the-last-one")

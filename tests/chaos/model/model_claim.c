@@ -91,6 +91,9 @@ void model_start(struct model *model, const struct start_call *call,
     text_str(answer, "(1)");
 }
 
+/* What recall says where nobody ran anything, and there are no schedules. */
+#define NOBODY "('' 0)"
+
 void model_recall(struct model *model, int worker, struct text *answer)
 {
     struct start start = model->started[worker];
@@ -99,7 +102,7 @@ void model_recall(struct model *model, int worker, struct text *answer)
 
     model->started[worker].node.pack = 0;
     if (start.node.pack == 0) {
-        text_str(answer, "()");
+        text_str(answer, NOBODY);
         return;
     }
     job = &model->packs[start.node.pack - 1]->jobs[start.node.lo];
@@ -107,9 +110,9 @@ void model_recall(struct model *model, int worker, struct text *answer)
     if (job->state == GONE ||
         (job->ended <= start.ended &&
          !(job->state == RUNS && job->token == start.token)))
-        text_str(answer, "()");
+        text_str(answer, NOBODY);
     else
-        text_format(answer, "(%s)", name);
+        text_format(answer, "(%s 0)", name);
 }
 
 /* --- the server --------------------------------------------------------- */

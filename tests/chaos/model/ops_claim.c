@@ -162,8 +162,8 @@ void op_start(struct run *run)
 
 void run_recall(struct run *run, int worker)
 {
-    call_script(&run->caller, SCRIPT_RECALL, 3, 1);
-    call_keys(&run->caller, "wait run started");
+    call_script(&run->caller, SCRIPT_RECALL, 4, 1);
+    call_keys(&run->caller, "wait run started cron");
     call_str(&run->caller, workers[worker]);
     call_queue(&run->caller);
     model_recall(&run->model, worker, &run->wanted);
