@@ -202,12 +202,10 @@ struct weir_new_job {
      * said), "fsync[:N]" (the disk of the server and of N replicas, 0 to 99, 0
      * where none is said). NULL: as the topic's option `durability` says. */
     const char *durability;
-    /* Not of lists and streams. */
-    const struct weir_header *headers;
-    size_t header_count; /* WEIR_MAX_HEADERS at most */
-    /* Of delay topics: a key of which there is to be one job, 1 to 2,048 bytes.
-     * NULL: what the topic's option `unique` says of the body, if it says
-     * something; the other three are the job's only with this. */
+    const struct weir_header *headers; /* not of lists and streams */
+    size_t header_count;               /* WEIR_MAX_HEADERS at most */
+    /* Of delay topics: a key of which there is to be one job, 1 to 2,048 bytes,
+     * and its rule. NULL: the option `unique` of the topic says. */
     const char *unique;
     const char *unique_for;  /* "10m", "until-start" or "until-done" */
     const char *unique_else; /* "reject", "replace", "debounce", "throttle" */
@@ -222,12 +220,11 @@ struct weir_new_job {
  * another kind), WEIR_EWEAK (added, but within 10 s nobody confirmed that it is
  * where its durability wants it), WEIR_EINVAL (this server cannot confirm that,
  * or the unique key in the body is too long, which was logged; nothing was
- * added), WEIR_ECONN, WEIR_EUNKNOWN,
- * WEIR_ESERVER, WEIR_ECANCELED. What was refused is told at once, also where
- * others that were added with it are to be confirmed; the latter are told
- * WEIR_EWEAK where the reactor is freed. `id` is NUL-terminated and borrowed;
- * when none was given it is the one weir made, or "" when it came to none. The
- * job may have run by then, in this process, too. */
+ * added), WEIR_ECONN, WEIR_EUNKNOWN, WEIR_ESERVER, WEIR_ECANCELED. What was
+ * refused is told at once, also where others that were added with it are to be
+ * confirmed; the latter are told WEIR_EWEAK where the reactor is freed. `id` is
+ * borrowed text: where none was given the one weir made, "" if it came to none.
+ * The job may have run by then, in this process, too. */
 typedef void (*weir_added_fn)(int code, const char *id, void *arg);
 
 /* Add a job. What is added in one turn of the loop travels together. `fn` may
@@ -390,12 +387,8 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_dead(struct weir_reactor *reactor,
                                                const char *topic, size_t limit,
                                                weir_show_fn fn, void *arg);
 
-/* For what the ready jobs of a topic wait. */
-enum weir_limit {
-    WEIR_NOT_LIMITED,
-    WEIR_LIMITED_RATE,    /* the next token of `rate` */
-    WEIR_LIMITED_PARALLEL /* others end: `parallel` run */
-};
+/* Why ready jobs wait: for a token of `rate`, or a place of `parallel`. */
+enum weir_limit { WEIR_NOT_LIMITED, WEIR_LIMITED_RATE, WEIR_LIMITED_PARALLEL };
 
 struct weir_stats {
     const char *topic;
@@ -416,10 +409,8 @@ struct weir_stats {
      * kind does not tell (`bounded`, and `list` but for retries). */
     int64_t oldest_us;
     int64_t lease_ended_us; /* since a lease ended that still has jobs; or -1 */
-    /* Of a bounded topic that this reactor serves with `groups`: nothing of
-     * these waits or runs, what is counted is in other groups. */
-    bool is_elsewhere;
-    uint64_t ticks; /* of schedules, among the jobs that wait or run */
+    bool is_elsewhere; /* all that is counted is in groups not served here */
+    uint64_t ticks;    /* of schedules, among the jobs that wait or run */
     enum weir_limit limited;
 };
 
