@@ -409,6 +409,46 @@ def the_limits_of_a_topic_hold_and_who_waits_is_woken(place):
 
 
 @test
+def who_pulls_one_by_one_is_woken_by_its_own_finish(place):
+    wire = Wire(place)
+    place.ok("topic", "set", "t", "parallel=1", "lease=1h")
+    wire.push("a", 1)
+    wire.push("b", 1)
+    ears = wire.redis.pubsub()
+    ears.subscribe("weir:wake:w1")
+    eventually(ears.get_message, "it hears")
+    answer = wire.ask(1)
+    expect((1, 0), (len(answer[8]), answer[2]))
+    expect([], wire.pull(1, in_hand=1))
+    expect([1], wire.finish((Job(answer[8][0]), "done")))
+    expect(b"t", eventually(ears.get_message, "it is woken")["data"][:1])
+    answer = wire.ask(1)
+    expect((1, 0), (len(answer[8]), answer[2]))
+    expect([1], wire.finish((Job(answer[8][0]), "done")))
+    expect(-1, wire.ask(1)[2])
+    place.add("t", "c")
+    expect(b"t", eventually(ears.get_message, "it is woken")["data"][:1])
+
+
+@test
+def what_ends_while_it_is_pulled_makes_room(place):
+    wire = Wire(place)
+    place.ok("topic", "set", "t", "parallel=1", "lease=1h")
+    for _ in range(3):
+        wire.push("", 1)
+    ears = wire.redis.pubsub()
+    ears.subscribe("weir:wake:w2")
+    eventually(ears.get_message, "it hears")
+    wire.redis.zadd("weir:{t}:idle", {"w2": "+inf"})
+    gone = wire.redis.zrange("weir:{t}:wait", 0, 0)[0][:12].decode()
+    wire.redis.delete("weir:{t}:p:" + gone)
+    answer = wire.ask(10)
+    expect(([], 0), (answer[8], answer[2]))
+    expect(b"t", eventually(ears.get_message, "it is woken")["data"][:1])
+    expect(1, len(wire.pull(10)))
+
+
+@test
 def hostile_calls_are_refused_and_do_nothing(place):
     wire = Wire(place)
     wire.add("t", [record(n) for n in range(3)], "r0", ["a", "b", "c"])

@@ -75,6 +75,8 @@ local reply = { time_us, token, next_us, floor(state / 2), state % 2,
 local jobs, weight = reply[9], 0
 if next_us == 0 and count == 0 and in_hand == '2' then
   reply[3] = 100000 -- only suspects are due
+elseif count == tonumber(room) then
+  reply[3] = 0 -- nobody wakes it before it has asked again
 end
 
 if count == 0 then return reply end
@@ -196,8 +198,12 @@ if nodes[1] or back[1] then
     --#include delay/settle
   end
   keys[#keys + 1] = KEYS[13]
+  local wakes = '0'
+  if redis.call('HGET', KEYS[5], 'limits') then
+    wakes, reply[3] = '2', 0 -- places are free again
+  end
   settle(keys, { string.match(wait, '{(.*)}'), nodes, back, { token }, {}, ends,
-                 settings.max_dead, '0' })
+                 settings.max_dead, wakes })
 end
 if reply[8] == 1 then
   local function start(KEYS, ARGV)
