@@ -306,6 +306,7 @@ void weir__lane_feed(struct weir__lane *lane)
         .room = room_of(lane),
         .lease_ms = weir__options_lease_ms(lane->options),
         .now_ns = reactor->now_ns,
+        .is_by_hand = lane->handler->wanted != NULL,
         .has_jobs = weir__lane_held(lane) > lane->ran.count,
         .takes_jobs = reactor->served_count == 1 && weir__lane_held(lane) == 0,
     };

@@ -102,6 +102,7 @@ struct weir__claim {
                     topic is paused and its options changed */
     int64_t lease_ms;
     int64_t now_ns;  /* monotonic */
+    bool is_by_hand; /* a caller takes or settles: no worker for long */
     bool has_jobs;   /* others are in hand: the loop may be held by them */
     bool takes_jobs; /* nothing is in hand, of whatever topic: where nothing is
                         due, the next job may be handed over when it comes */

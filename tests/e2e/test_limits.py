@@ -91,6 +91,37 @@ def who_is_configured_without_a_rate_ends_the_one_that_was(place):
 
 
 @test
+def who_has_no_rate_ends_the_one_that_was_though_it_meets_a_pause(place):
+    place.add_lines("t", 20)
+    worker = place.work(flags=("--config", configure(place)))
+    await_ran(place, 3, "out")
+    stop_cleanly(worker)
+    place.ok("pause", "t")
+    worker = work(place)
+    await_sleeper(place)
+    place.ok("resume", "t")
+    await_ran(place, 20, "out")
+    stop_cleanly(worker)
+
+
+@test
+def who_takes_and_settles_by_hand_leaves_a_rate_as_it_is(place):
+    place.add_lines("t", 2)
+    worker = place.work(flags=("--config", configure(place)))
+    await_ran(place, 2, "out")
+    stop_cleanly(worker)
+    place.add("t", "a")
+    redis = client(place)
+    for verb in (("take", "t"), ("settle", "t", "TOKEN", "--done")):
+        result = place.weir(*[token if word == "TOKEN" else word
+                              for word in verb])
+        expect(0, result.code, result.err)
+        token = result.out.split(" ")[0]
+        expect(b"1/h burst 3|", redis("HGET", "weir:{t}:meta", "limits"))
+    place.expect_stats("t", done_total=3)
+
+
+@test
 def a_rate_that_is_raised_is_noticed_by_who_waits(place):
     set_topic(place, "rate=1/h")
     place.add_lines("t", 9)

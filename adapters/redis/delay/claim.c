@@ -327,15 +327,18 @@ static bool send_instead(struct claim_request *claim)
     return claim->go != WEIR__CLAIM_GO;
 }
 
-/* Arguments that few claims have: that of an offer, and behind it limits. Who
- * has none says so once to each server, where others may have left some. */
+/* Arguments that few claims have: that of an offer, and behind it limits. A
+ * worker that has none says so once to each server, where others may have left
+ * some. */
 static size_t count_more(struct weir__delay_topic *topic)
 {
     uint64_t connection = topic->base.place->server->connection;
+    bool is_worker = !topic->base.claim.is_by_hand && !topic->is_adopting;
 
     if (topic->base.user != NULL && topic->base.is_served &&
-        (topic->limits[0] != '\0' || topic->tells_limits ||
-         topic->limits_told != connection)) {
+        (topic->limits[0] != '\0' ||
+         (is_worker &&
+          (topic->tells_limits || topic->limits_told != connection)))) {
         topic->tells_limits = false;
         topic->limits_told = connection;
         return 4;

@@ -210,6 +210,17 @@ TEST(what_a_worker_says_gives_way_to_what_is_stored_and_it_does_not_know)
     EXPECT_STR("1/s burst 9|", limits_stored());
 }
 
+TEST(what_was_taken_away_is_not_written_by_who_does_not_know_yet)
+{
+    (void)script_add('a', "8", "r0");
+    EXPECT_INT(2, claim_as("w1", "9", "|2", "0"));
+    set("parallel", "none");
+    EXPECT_STR("none", limits_stored());
+    EXPECT_INT(0, claim_as("w1", "9", "|2", "0"));
+    EXPECT_STR("none", limits_stored());
+    EXPECT_INT(6, claim_as("w1", "9", "", "1"));
+}
+
 TEST(who_has_no_limits_ends_those_that_others_left)
 {
     (void)script_add('a', "8", "r0");

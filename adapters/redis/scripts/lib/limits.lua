@@ -19,9 +19,12 @@ local function read_rate(text)
 end
 
 -- What holds: what a worker says (`own`; nil: nothing), which is what is stored
--- in front of its configuration where it knows what is (`is_current`).
+-- in front of its configuration where it knows what is (`is_current`). Who does
+-- not is held to its own where nobody says others.
 local function limits_by(meta, known, own, is_current)
-  if own and own ~= (known or '') and (is_current or not known) then
+  if not is_current then
+    known = known or own
+  elseif own and own ~= (known or '') then
     if own == '' then
       call('HDEL', meta, 'limits')
     else
