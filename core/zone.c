@@ -193,6 +193,11 @@ static bool take_day(struct weir_slice *text, struct day_rule *ret_day)
     return true;
 }
 
+static bool is_offset(int64_t offset)
+{
+    return offset >= -OFFSET_MAX && offset <= OFFSET_MAX;
+}
+
 /* Offsets in the text are west of Greenwich. Empty: there is no rule. */
 static bool read_rule(struct weir_slice text, struct rule *ret_rule)
 {
@@ -218,7 +223,8 @@ static bool read_rule(struct weir_slice text, struct rule *ret_rule)
             return false;
     }
     *ret_rule = rule;
-    return text.len == 0;
+    return text.len == 0 && is_offset(rule.standard) &&
+           (!rule.has_summer || is_offset(rule.summer));
 }
 
 static int64_t day_in(const struct day_rule *day, int64_t year)
@@ -344,7 +350,7 @@ static bool read_changes(struct weir__zone *zone, const uint8_t *data,
     for (size_t i = 0; i < head->types; i++) {
         int64_t offset = signed_at(types + i * TYPE, 4);
 
-        if (offset < -OFFSET_MAX || offset > OFFSET_MAX)
+        if (!is_offset(offset))
             return false;
     }
     zone->first_offset = signed_at(types, 4);

@@ -200,6 +200,19 @@ TEST(names_that_lead_elsewhere_are_none)
     EXPECT_INT(WEIR_OK, weir__zone_check(weir__slice_str("Etc/GMT+5"), &err));
 }
 
+TEST(a_rule_with_an_offset_beyond_two_days_is_refused)
+{
+    static const char *const beyond[] = {"A100", "A-48:00:01",
+                                         "A0B49,M3.5.0,M10.5.0",
+                                         "A-47:30B,M3.5.0,M10.5.0"};
+
+    for (size_t i = 0; i < sizeof(beyond) / sizeof(beyond[0]); i++)
+        EXPECT_INT(WEIR_EINVAL,
+                   weir__zone_read(file_with_rule(beyond[i]), &zone, NULL));
+    read_zone(file_with_rule("A-48"));
+    EXPECT_INT(at(2026, 1, 1, 0), next("0 0 3 1 *", at(2025, 12, 31, 0)));
+}
+
 TEST(bytes_that_are_no_zone_are_refused)
 {
     struct weir_slice file;
