@@ -15,7 +15,9 @@
  *                 |                                          |
  *                 +------------------------------------------+--> settled */
 
-enum { PUT_OFF_MS = 60000 }; /* where its zone is not known here */
+/* Where its zone is not known here. Far less than what `missed = skip` takes
+ * for late: a worker that knows the zone may have it next. */
+enum { PUT_OFF_MS = 5000 };
 
 /* Whether a job that a tick made is still there is being asked. */
 struct weir__tick_look {
@@ -74,7 +76,7 @@ static bool plan(struct weir__run *run, struct weir__schedule *schedule,
     if (why != NULL) {
         weir__log_job(run->lane->reactor->options.log, WEIR_LEVEL_ERROR,
                       run->lane->name, run->id,
-                      "the schedule %s; it waits for a minute", why);
+                      "the schedule %s; it waits for seconds", why);
         put_off(run, now_ms_of(run) + PUT_OFF_MS);
         return false;
     }
