@@ -161,7 +161,8 @@ static void mean(struct weir__bulk *bulk, const struct weir_job_info *job)
         !weir__filter_takes(&bulk->filter, bulk->ask.topic, job))
         return;
     if (bulk->rule->print_line != NULL) {
-        print_line(bulk, job);
+        if (!job->is_tick)
+            print_line(bulk, job);
         return;
     }
     if (bulk->rule->done == NULL) {

@@ -42,7 +42,7 @@ struct weir__bulk_rule {
     bool is_waiting;         /* of these only scheduled and ready ones */
     size_t limit;            /* of those printed, unless said otherwise */
     /* Prints one that is meant, instead of what lists print; false: no
-     * memory. Of kinds that keep their jobs. May be NULL. */
+     * memory. Of kinds that keep their jobs, and not of ticks. May be NULL. */
     bool (*print_line)(const struct weir__ask *ask,
                        const struct weir_job_info *job);
     /* Issue the request of one job; its answer calls weir__bulk_answer. */

@@ -3,6 +3,7 @@
 a topic that has some."""
 
 import datetime
+import json
 import os
 import re
 import signal
@@ -198,6 +199,16 @@ def until_empty_does_not_wait_for_ticks(place):
     place.drain(place.echo())
     expect(["job"], ids(place))
     expect(["s@next"], ticks(place))
+
+
+@test
+def export_leaves_ticks_out(place):
+    add(place, "s", "--every", "1h")
+    for job_id in ("a", "b"):
+        place.add("t", job_id, "--delay", "2h")
+    for more in ((), ("--limit", "2"), ("a", "s@next", "b")):
+        lines = place.weir("export", "t", *more).out.splitlines()
+        expect(["a", "b"], sorted(json.loads(line)["id"] for line in lines))
 
 
 @test
