@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: MIT
 """Workers in Python run jobs by the rules that those of weir go by."""
 
+import asyncio
+import concurrent.futures
+import datetime
+import logging
+import threading
 import time
+from unittest import mock
 
 import library
 from e2e import (end_cleanly, eventually, expect, expect_in, expect_true,
@@ -11,6 +17,7 @@ from server import Server
 
 import redis
 import weir
+import weir.aio
 
 
 def open_server(place, *options):
@@ -56,6 +63,34 @@ def await_end(client, **wanted):
     eventually(is_over, "all jobs ended")
     counts = client.counts("t")
     expect(wanted, {name: counts[name] for name in wanted})
+
+
+def run_in(kind, path, handlers):
+    """A worker in this process, and what run() comes to."""
+    server = redis.Redis(unix_socket_path=path)
+    if kind == "threads":
+        worker = weir.Worker(server, handlers)
+        run = worker.run
+    else:
+        async def handle(job):
+            return handlers[job.topic](job)
+        worker = weir.aio.Worker(server, dict.fromkeys(handlers, handle))
+
+        def run():
+            asyncio.run(worker.run(signals=False))
+    over = concurrent.futures.Future()
+
+    def result():
+        try:
+            over.set_result(run())
+        except BaseException as error:
+            over.set_exception(error)
+    threading.Thread(target=result, daemon=True).start()
+    return worker, over
+
+
+def run_threads(path, handlers):
+    return run_in("threads", path, handlers)
 
 
 @in_both
@@ -268,20 +303,28 @@ def a_server_that_starts_again_is_served(place, kind):
     stop_cleanly(worker)
 
 
-@in_both
-def topics_that_it_cannot_serve_are_refused(place, kind):
-    path = open_server(place, "on_dead=u")
-    worker = start_worker(place, kind, path)
-    _, err = worker.communicate(timeout=60)
-    expect(1, worker.returncode)
-    expect_in("on_dead", err)
+@test
+def topics_that_it_cannot_serve_are_left_alone(place):
+    path = open_server(place, "on_dead=w")
+    place.ok("topic", "set", "u", "kind=list")
+    client = client_of(path)
+    for topic in "tv":
+        client.add(topic, topic)
+    ran, told = [], []
+    handler = logging.Handler()
+    handler.emit = lambda record: told.append(record.getMessage())
+    logging.getLogger("weir").addHandler(handler)
+    worker, over = run_threads(path, dict.fromkeys("tuv", ran.append))
+    eventually(lambda: ran and len(told) >= 2, "it runs v, and says so")
+    expect(["v"], [job.body for job in ran])
     place.ok("topic", "set", "t", "on_dead=none")
-    place.ok("topic", "delete", "t")
-    place.ok("topic", "set", "t", "kind=list")
-    worker = start_worker(place, kind, path)
-    _, err = worker.communicate(timeout=60)
-    expect(1, worker.returncode)
-    expect_in("WrongKind: t is of kind list", err)
+    eventually(lambda: len(ran) == 2, "t is served now")
+    worker.stop()
+    over.result(60)
+    logging.getLogger("weir").removeHandler(handler)
+    expect(["t: the topic has on_dead: weir itself serves it",
+            "u: it is of the kind list"], sorted(
+                line.replace("ERR ", "") for line in told))
 
 
 @in_both
@@ -300,6 +343,122 @@ def a_full_server_keeps_verdicts_until_there_is_room(place, kind):
     await_end(client, dead=1)
     stop_cleanly(worker)
     expect(3, len(runs(place)))
+
+
+class OwnSnooze(weir.Snooze):
+    pass
+
+
+class OwnFail(weir.Fail):
+    pass
+
+
+class NoText(Exception):
+    def __str__(self):
+        raise SystemError
+
+
+def no_delay(seconds):
+    error = weir.Retry("later")
+    error.delay = seconds
+    return error
+
+
+@in_both
+def errors_of_other_classes_are_told(place, kind):
+    path = open_server(place, "lease=1m", "retry=none")
+    client = client_of(path)
+    raised = {"snooze": OwnSnooze(0.01), "fail": OwnFail("no"),
+              "text": NoText(), "a": no_delay("5"), "b": no_delay(1e400),
+              "c": no_delay(datetime.timedelta(1)), "d": no_delay(-1)}
+
+    def handle(job):
+        if job.id in raised and not job.snoozes:
+            raise raised[job.id]
+    client.add_many("t", list(raised) + ["done"], list(raised) + ["done"])
+    worker, over = run_in(kind, path, {"t": handle})
+    await_end(client, done=2, dead=6)
+    worker.stop()
+    over.result(60)
+    expect(["failed", "no"], place.dead("fail"))
+    expect(["exhausted", "NoText: its text or delay is none"],
+           place.dead("text"))
+    expect(["exhausted", "Retry: its text or delay is none"], place.dead("c"))
+
+
+@test
+def delays_are_seconds(_place):
+    for delay in ("5", datetime.timedelta(1), -1, float("inf"), float("nan"),
+                  1e10):
+        for wrong in (weir.Snooze, lambda delay: weir.Retry("", delay),
+                      lambda delay: weir.Fail("", delay)):
+            try:
+                wrong(delay)
+            except ValueError as error:
+                expect_in("is not 0 to 9999999999 seconds", str(error))
+            else:
+                raise AssertionError(delay)
+    weir.Snooze(9999999999)
+
+
+@test
+def a_verdict_that_is_refused_holds_no_other(place):
+    path = open_server(place)
+    client = client_of(path)
+    client.add_many("t", list(range(20)))
+
+    def handle(job):
+        if job.body == 7:
+            job._handle = b"none"
+    with mock.patch("weir.worker.DRAIN", 0.1):
+        worker, over = run_threads(path, {"t": handle})
+        await_count(client, "done", 19)
+        worker.stop()
+        over.result(60)
+
+
+@test
+def verdicts_after_a_late_run_are_told_again(place):
+    path = open_server(place)
+    client = client_of(path)
+    client.add("t", 1, id="a", retry="1h")
+    server = redis.Redis(unix_socket_path=path)
+    begun, go = threading.Event(), threading.Event()
+
+    def handle(_job):
+        begun.set()
+        go.wait()
+        raise ValueError
+    worker, over = run_threads(path, {"t": handle})
+    begun.wait()
+    worker.stop()
+    worker._stop_at -= 60  # the run takes longer than a server may
+    server.config_set("maxmemory", 1)
+    go.set()
+    eventually(lambda: any(job._told_at for job, *_ in worker._told),
+               "it was told once")
+    server.config_set("maxmemory", 0)
+    over.result(60)
+    place.expect_stats("t", running=0, scheduled=1)
+
+
+@in_both
+def options_that_python_cannot_have_are_malformed(place, kind):
+    path = open_server(place)
+    client = client_of(path)
+    client.add_many("t", [1, 2], ["a", "b"], headers={"x": "yz"})
+    server = redis.Redis(unix_socket_path=path)
+    key, = server.keys("weir:{t}:p:*")
+    pack = server.get(key)
+    at = pack.rindex(b"\x81\xa1x\xa2yz")  # {"x": "yz"}: {["y"]: "z"}
+    server.set(key, pack[:at] + b"\x81\x91\xa1y\xa1z" + pack[at + 6:])
+    ran = []
+    worker, over = run_in(kind, path, {"t": lambda job: ran.append(job.id)})
+    await_end(client, done=1, dead=1)
+    worker.stop()
+    over.result(60)
+    expect(["a"], ran)
+    expect("malformed", place.ok("dead", "list", "t")[0]["reason"])
 
 
 @test

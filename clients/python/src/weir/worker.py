@@ -20,12 +20,22 @@ from typing import Any, Callable, Deque, Dict, List, Optional
 import msgpack
 import redis
 
-from .client import (LOST_CONNECTION, Error, Link, call, check_kind, logger,
-                     packb, topic_keys, unpackb)
+from .client import (LOST_CONNECTION, Link, call, logger, packb, topic_keys,
+                     unpackb)
 
 BEAT, RATE_SPAN, LINGER, DRAIN, LATER = 5.0, 0.1, 0.002, 10.0, 1.0  # seconds
 MOST, NOT_YET = 1024, 2
 KEYS = "wait run lease ids meta idle held due dead rec options started absent"
+
+
+def ms_of(delay: Optional[float]) -> Any:
+    """As finish is told it."""
+    if delay is None:
+        return ""
+    if not isinstance(delay, (int, float)) or not 0 <= delay <= 9999999999:
+        raise ValueError("the delay %r is not 0 to 9999999999 seconds"
+                         % (delay,))
+    return round(delay * 1000)
 
 
 class Retry(Exception):
@@ -34,6 +44,7 @@ class Retry(Exception):
     def __init__(self, error: str = "", delay: Optional[float] = None):
         super().__init__(error)
         self.delay = delay
+        ms_of(delay)
 
 
 class Snooze(Retry):
@@ -47,6 +58,22 @@ class Fail(Retry):
     """Raised by a handler: the job is dead."""
 
 
+def verdict_of(error: Optional[BaseException]) -> Any:
+    """What finish is told of a run that raised this: verdict, ms, why."""
+    if error is None:
+        return "done", "", ""
+    try:
+        if not isinstance(error, Retry):
+            return "retry", "", "%s: %s" % (type(error).__name__, error)
+        if isinstance(error, Snooze):
+            return "snooze", ms_of(error.delay + 0), ""
+        return ("fail" if isinstance(error, Fail) else "retry",
+                ms_of(error.delay), str(error))
+    except BaseException:  # its class may be anybody's
+        return "retry", "", "%s: its text or delay is none" % \
+            type(error).__name__
+
+
 class Lane:
     """What is known of one topic that is served."""
 
@@ -55,6 +82,7 @@ class Lane:
         self.keys = topic_keys(prefix, topic, KEYS)
         self.claims: Dict[int, Claim] = {}  # by token
         self.lease = self.timeout = 0.0  # of the topic, once it answered
+        self.said = ""  # what is wrong
         self.woken = asyncio.Event()
 
 
@@ -72,15 +100,22 @@ class Job:
     else has it by now, stop."""
 
     def __init__(self, claim: Claim, fields: List[Any]):
-        self._claim, self._deadline, self._task = claim, 0.0, None
-        self._handle, id, self.body, facts = fields
-        (self.due_ms, attempt, self.failures, self.timeouts, self.crashes,
-         self.snoozes, options, self.added_ms) = unpackb(facts)
+        self._claim, self._task = claim, None
+        self._deadline = self._told_at = 0.0
+        self._handle, id, self.body, self._facts = fields
         self.id, self.topic = id.decode(), claim.lane.topic
-        self.attempt, self.token, self.is_lost = attempt + 1, claim.token, False
-        self.options = options or {}
-        self.headers: Dict[str, str] = self.options.get("headers") or {}
-        self.url: str = self.options.get("url", "")
+        self.token, self.is_lost = claim.token, False
+
+    def _read(self) -> None:
+        try:
+            (self.due_ms, attempt, self.failures, self.timeouts, self.crashes,
+             self.snoozes, options, self.added_ms) = unpackb(self._facts)
+            self.attempt, self.options = attempt + 1, options or {}
+            self.headers: Dict[str, str] = self.options.get("headers") or {}
+            self.url: str = self.options.get("url", "")
+        except Exception as error:  # options that Python cannot have
+            raise ValueError from error
+        self.body = unpackb(self.body)
 
 
 async def wait(event: asyncio.Event, seconds: float) -> None:
@@ -107,6 +142,7 @@ class Engine:
         self._running: Dict[Job, None] = {}
         self._told: Deque[Any] = collections.deque()  # (job, verdict, ms, why)
         self._suspect: Optional[Job] = None
+        self._may_come = False  # one, by a pull that is out
         self._loop: Any = None
 
     def stop(self) -> None:
@@ -139,7 +175,7 @@ class Engine:
             return None
         try:
             if now < job._claim.deadline:
-                job.body = unpackb(job.body)
+                job._read()
                 job._deadline = now + job._claim.lane.timeout
                 self._running[job] = None
                 return job
@@ -147,22 +183,16 @@ class Engine:
         except (ValueError, msgpack.UnpackException):
             self._tell(job, "malformed")
         except TypeError as error:  # of a map that Python cannot have
-            self._tell(job, "retry", error)
+            self._tell(job, "retry", "", error)
         return None
 
     def _end(self, job: Job, error: Optional[BaseException]) -> None:
         if self._running.pop(job, self) is self:
             return  # it took too long, that was told
-        if error is None:
-            self._tell(job, "done")
-        elif isinstance(error, Retry):
-            self._tell(job, type(error).__name__.lower(), error, error.delay)
-        else:
-            self._tell(job, "retry", "%s: %s" % (type(error).__name__, error))
+        self._tell(job, *verdict_of(error))
 
-    def _tell(self, job: Job, verdict: str, why: Any = "",
-              delay: Optional[float] = None) -> None:
-        ms = "" if delay is None else max(0, round(delay * 1000))
+    def _tell(self, job: Job, verdict: str, ms: Any = "",
+              why: Any = "") -> None:
         self._told.append((job, verdict, ms,
                            str(why)[:512].encode(errors="replace")))
         if len(self._told) in (1, 256) or not self._waiting:
@@ -200,9 +230,11 @@ class Engine:
     async def _ask(self, *commands: Any) -> List[Any]:
         """Repeated while the server is away; once told to stop, not for
         long."""
+        began = time.monotonic()
         return await self._loop.run_in_executor(self._pool, functools.partial(
             self._link.ask, *commands, raises=False, until=lambda:
-            self._stop_at + DRAIN if self._stop_at else float("inf")))
+            max(self._stop_at, began) + DRAIN if self._stop_at else
+            float("inf")))
 
     async def _beat(self, workers: str) -> None:
         about = {"name": self._name, "host": socket.gethostname(),
@@ -223,7 +255,7 @@ class Engine:
             for job in list(self._running):
                 if time.monotonic() >= job._deadline and \
                         self._running.pop(job, self) is None:
-                    self._tell(job, "timeout", "timeout")
+                    self._tell(job, "timeout", "", "timeout")
                     self._lose(job)
 
     async def _renew(self, lane: Lane) -> None:
@@ -255,19 +287,24 @@ class Engine:
             self._held += room  # nobody else's
             sent = time.monotonic()
             lane.woken.clear()
-            answer, = await self._ask(call(
-                "pull", lane.keys, min(room, MOST), self._name,
-                2 if self._suspect else min(self._held - room, 1), ""))
+            in_hand = 2 if self._suspect or self._may_come else \
+                min(self._held - room, 1)
+            self._may_come |= in_hand < 2
+            answer, = await self._ask(call("pull", lane.keys, min(
+                room, MOST), self._name, in_hand, ""))
+            self._may_come &= in_hand == 2
             self._held -= room
             self._freed.set()
             self._heard.set()
-            if isinstance(answer, Exception):
-                if not lane.lease:
-                    raise Error("%s: %s" % (lane.topic, answer))
-                logger.warning("%s: %s", lane.topic, answer)
+            said = str(answer) if isinstance(answer, Exception) else \
+                "it is of the kind %s" % answer[1].decode() \
+                if answer[0] == -1 else ""
+            if said and said != lane.said:
+                logger.warning("%s: %s", lane.topic, said)
+            lane.said = said
+            if said:
                 await asyncio.sleep(LATER)
                 continue
-            check_kind(lane.topic, answer)
             (_, token, next_us, _, _, lease, timeout, is_suspect,
              jobs) = answer
             lane.lease, lane.timeout = lease / 1000, timeout / 1000
@@ -275,10 +312,11 @@ class Engine:
             if jobs:
                 lane.claims[token] = claim
             self._held += len(jobs)
-            self._waiting.extend(Job(claim, one) for one in jobs)
             if is_suspect:  # it runs next, its start is noted
-                self._suspect = self._waiting.pop()
+                self._suspect = Job(claim, *jobs)
                 self._waiting.appendleft(self._suspect)
+            else:
+                self._waiting.extend(Job(claim, one) for one in jobs)
             if not self._stop_at:
                 self._start_runners()
             await wait(lane.woken, min(next_us / 1e6 if next_us >= 0 else
@@ -308,15 +346,13 @@ class Engine:
 
     async def _finish(self, lane: Lane, told: List[Any]) -> None:
         """What the server does not take is told again, until it is to stop."""
-        args = [part for job, *what in told for part in (job._handle, *what)]
-        answer, = await self._ask(call("finish", lane.keys, self._name, *args))
-        now = time.monotonic()
-        if isinstance(answer, Exception):
-            logger.error("%s: %s", lane.topic, answer)
-            answer = [NOT_YET] * len(told)
+        for job, *_ in told:
+            job._told_at = job._told_at or time.monotonic()
+        answer, now = await self._results(lane, told), time.monotonic()
         for one, result in zip(told, answer):
             job, claim = one[0], one[0]._claim
-            if result == NOT_YET and now < (self._stop_at or now) + DRAIN:
+            if result == NOT_YET and now < DRAIN + (
+                    max(self._stop_at, job._told_at) if self._stop_at else now):
                 self._told.append(one)
                 continue
             self._held -= 1
@@ -328,6 +364,17 @@ class Engine:
         if NOT_YET in answer:
             await asyncio.sleep(LATER)
             self._heard.set()
+
+    async def _results(self, lane: Lane, told: List[Any]) -> List[int]:
+        """One that the server refuses does not hold the others."""
+        args = [part for job, *what in told for part in (job._handle, *what)]
+        answer, = await self._ask(call("finish", lane.keys, self._name, *args))
+        if not isinstance(answer, Exception):
+            return answer
+        if len(told) > 1:
+            return [(await self._results(lane, [one]))[0] for one in told]
+        logger.error("%s: %s", told[0][0].id, answer)
+        return [NOT_YET]
 
     def _listen(self) -> None:
         """Wake-ups, on a thread of their own."""
