@@ -75,6 +75,7 @@ sub work {
     syswrite $ears, command("SUBSCRIBE", "weir:wake:$name");
     until ($is_over) {
         my $found = ask("EVALSHA", $pull, @keys, 1, $name, 0, "");
+        die "$topic is of the kind $found->[1]\n" if @$found == 2;
         for (@{$found->[8]}) {
             my ($handle, $id, $body, $facts) = @$_;
             eval { run($id, unpacked($body), unpacked($facts)->[1] + 1) };
@@ -90,8 +91,7 @@ sub work {
     ask("ZREM", keys_of("idle"), $name);
 }
 
-$| = 1;
-ask("SADD", "weir:topics", $topic);
+$| = 1; ask("SADD", "weir:topics", $topic);
 work(), exit if $verb eq "work";
 my @push = ("EVALSHA", script("push"), 6,
     keys_of(qw(wait ids meta idle options absent)), $topic, "");

@@ -57,6 +57,15 @@ def jobs_of_weir_are_run_and_retried_by_perl(place):
 
 
 @test
+def a_topic_of_another_kind_is_refused_by_perl(place):
+    place.weir("add", "other")
+    place.ok("topic", "set", "t", "kind=list")
+    worker = perl(place, "work", "t")
+    _, err = worker.communicate(timeout=60)
+    expect("t is of the kind list\n", err)
+
+
+@test
 def what_a_killed_perl_had_is_run_by_others(place):
     place.weir("add", "other")
     place.ok("topic", "set", "t", "lease=500ms", "max_crashes=100")
