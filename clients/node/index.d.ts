@@ -32,8 +32,9 @@ export interface NewJob extends JobOptions {
 }
 
 export interface Added {
+  /** Where it is held: of the job that has its unique key. */
   id: string;
-  outcome: 'added' | 'exists' | 'full';
+  outcome: 'added' | 'exists' | 'held' | 'full';
 }
 
 export interface FoundJob {

@@ -32,11 +32,12 @@ export class Client {
     const { headers = {}, ...rest } = job.options ?? {};
     const pairs = [...Object.entries(rest), ...Object.entries(headers).map(
       ([name, value]) => [`header:${name}`, value])].flat();
-    const [outcome, kind] = await this.#server.script('delay/push',
+    const [outcome, other] = await this.#server.script('delay/push',
       this.#server.keys(topic, 'wait ids meta idle options absent'), topic,
       job.id, Buffer.from(encode(body ?? null)), job.when, ...pairs);
-    if (String(outcome) === 'kind') throw otherKind(topic, kind);
-    return { id: job.id, outcome: String(outcome) };
+    if (String(outcome) === 'kind') throw otherKind(topic, other);
+    return { id: String(outcome) === 'held' ? String(other) : job.id,
+      outcome: String(outcome) };
   }
 
   async addMany(topic, jobs) {

@@ -31,17 +31,22 @@ export function verdictOf(error) {
 }
 
 export class Job {
+  #told;
+
   /** The last one is what pull.lua says of it. */
   constructor(topic, token, [handle, id, raw, facts]) {
-    const [dueMs, attempt, , , crashes, , options] = decoder.decode(facts);
-    const { url, headers = {}, added_ms: addedMs } = options ?? {};
+    this.#told = { handle, facts };
     Object.assign(this, { topic, token, handle: handle.latin1Slice(),
-      id: id.latin1Slice(), raw, dueMs, attempt: attempt + 1, crashes, url,
-      headers, addedMs: addedMs ?? madeMs(handle) });
+      id: id.latin1Slice(), raw });
   }
 
-  /** Throws where the body is no msgpack. */
+  /** Throws where options or body are no msgpack that JavaScript can have. */
   decode() {
+    const { handle, facts } = this.#told;
+    const [dueMs, attempt, , , crashes, , options] = decoder.decode(facts);
+    const { url, headers = {}, added_ms: addedMs } = options ?? {};
+    Object.assign(this, { dueMs, attempt: attempt + 1, crashes, url, headers,
+      addedMs: addedMs ?? madeMs(handle) });
     this.body = decoder.decode(this.raw);
   }
 

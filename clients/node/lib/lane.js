@@ -16,6 +16,7 @@ export class Lane {
   running = new Set(); // those whose handler runs, from the oldest on
   verdicts = []; // not answered yet: { job, words }
   suspect; // a job in hand that is one
+  mayBring = false; // a suspect, by a pull that is out
   pullAt = 0;
   finishAt = 0;
   renewedAt = 0;
@@ -48,7 +49,7 @@ export class Lane {
   }
 
   /** Does what is due. */
-  async act(maySuspect) {
+  async act() {
     const now = performance.now();
     const [finishes, renews, pulls] = this.#dues.map((due) => due <= now);
     for (const job of this.running) {
@@ -57,13 +58,22 @@ export class Lane {
     }
     // The jobs of a pull run while the server finishes those before.
     const calls = await Promise.allSettled([renews && this.#renew(now),
-      pulls && this.#pull(now, maySuspect), finishes && this.#finish(now)]);
+      pulls && this.#pull(now), finishes && this.#finish(now)]);
     const { reason } = calls.find(({ status }) => status === 'rejected') ?? {};
     if (reason && !this.server.isClosed) this.complain(reason.message);
   }
 
-  async #pull(now, maySuspect) {
-    const inHand = maySuspect ? Math.min(this.inHand.size, 1) : 2;
+  async #pull(now) {
+    const { inHand } = this.worker;
+    this.mayBring = inHand < 2;
+    try {
+      await this.#claim(now, inHand);
+    } finally {
+      this.mayBring = false;
+    }
+  }
+
+  async #claim(now, inHand) {
     this.pullAt = now + AGAIN_MS; // a wake-up makes it 0
     const [timeUs, token, nextUs, , , leaseMs, timeoutMs, isSuspect, jobs] =
       await this.server.script('delay/pull', this.keys, this.#room,

@@ -66,9 +66,8 @@ export class Worker {
       await this.#change(Math.min(...lanes.map(({ waitMs }) => waitMs)));
       await nextTurn(); // more changes
       const due = lanes.filter(({ waitMs }) => waitMs <= 0);
-      const mayOne = !lanes.some(({ suspect }) => suspect);
-      await Promise.all(due.map((lane, i) => lane.act(mayOne && i === 0)));
-      lanes.push(lanes.shift()); // another one is the first that may
+      await Promise.all(due.map((lane) => lane.act()));
+      lanes.push(lanes.shift()); // another one may bring a suspect
       if (performance.now() > this.#lateAt + LAST_CALLS_MS) {
         throw new Error('the server takes no verdicts');
       }
@@ -76,6 +75,14 @@ export class Worker {
     for (const { keys } of lanes) {
       await this.server.command('ZREM', keys[5], this.name);
     }
+  }
+
+  /** What pull.lua is told of all topics: 2, no other suspect may come. */
+  get inHand() {
+    if (this.lanes.some(({ suspect, mayBring }) => suspect || mayBring)) {
+      return 2;
+    }
+    return Number(this.lanes.some(({ inHand }) => inHand.size > 0));
   }
 
   /** Resolves after so many ms, or when it rings. */

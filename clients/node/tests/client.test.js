@@ -77,6 +77,15 @@ test('the bound of a topic and another kind are told', async () => {
   await assert.rejects(client.add('s', 1, { id: 'a' }), { code: 'EKIND' });
 });
 
+test('a job whose unique key another one has is told that one', async () => {
+  await server.redis.hset('weir:{t}:options', 'unique', 'body.order');
+  await server.redis.hset('weir:{t}:meta', 'kind', 'delay', 'revision', '1');
+  const add = (id) => client.add('t', { order: 7 }, { id, delayMs: 1000000 });
+  assert.deepEqual(await add('a'), { id: 'a', outcome: 'added' });
+  assert.deepEqual(await add('b'), { id: 'a', outcome: 'held' });
+  assert.equal((await client.add('t', { order: 7 })).outcome, 'added');
+});
+
 test('what cannot be a job is refused before anything is sent', async () => {
   const wrong = [['a b', 1, {}], ['t', 1, { id: 'a b' }],
     ['t', 1, { id: '~a' }], ['t', 1, { delayMs: -1 }],

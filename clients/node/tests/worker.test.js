@@ -288,6 +288,43 @@ test('a job that cannot be read is dead, and its neighbors run', async () => {
   assert.equal((await client.look('t', id)).options.reason, 'malformed');
 });
 
+test('options that JavaScript cannot have are malformed', async () => {
+  const ran = [];
+  const headers = { x: 'yz' };
+  await client.addMany('t', [{ id: 'a', body: 1, headers },
+    { id: 'b', body: 2, headers }]);
+  const [key] = await server.redis.keys('weir:{t}:p:*');
+  const pack = await server.redis.getBuffer(key);
+  const at = pack.lastIndexOf(Buffer.from('\x81\xa1x\xa2yz', 'latin1'));
+  pack.write('\x81\x91\xa1y\xa1z', at, 'latin1'); // {["y"]: "z"}
+  await server.redis.set(key, pack);
+  work({ t: (job) => { ran.push(job.id); } });
+  await until(() => isEmpty('t'), 'it is empty');
+  assert.deepEqual(ran, ['a']);
+  const [id] = await server.redis.zrange('weir:{t}:dead', 0, -1);
+  assert.equal(id, 'b');
+});
+
+test('IN_HAND is of all topics, and one pull may bring a suspect', async () => {
+  const told = [];
+  const { worker } = work({ t: () => new Promise(() => {}), u: () => {},
+    v: () => {} }, { drainMs: 1 });
+  const send = worker.server.script.bind(worker.server);
+  worker.server.script = (name, keys, ...args) => {
+    if (name === 'delay/pull') told.push([keys[0], args[2]]);
+    return send(name, keys, ...args);
+  };
+  worker.wake();
+  await until(() => told.length >= 3, 'all pull');
+  assert.deepEqual(told.slice(0, 3).map(([, inHand]) => inHand), [0, 2, 2]);
+  await client.add('t', 1, { id: 'a' });
+  await until(() => worker.lanes.some(({ inHand }) => inHand.size), 'it runs');
+  await until(() => {
+    worker.wake('u');
+    return told.some(([key, inHand]) => /{u}/.test(key) && inHand === 1);
+  }, 'it tells the job of t');
+});
+
 test('topics that are not for it are left alone', async () => {
   let runs = 0;
   await set('d', 'on_dead', 'other');
