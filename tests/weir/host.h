@@ -25,8 +25,8 @@ void host_close(void);
 void host_turn(void);
 extern double host_give_up_at;
 
-/* Whether it holds, in a call: clang warns of a loop whose condition is of local
- * variables alone, which only callbacks write. */
+/* Whether it holds, in a call: clang warns of a loop whose condition is of
+ * local variables alone, which only callbacks write. */
 static inline bool host_sees(bool condition)
 {
     return condition;

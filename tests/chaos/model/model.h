@@ -347,7 +347,7 @@ struct next {
 
 /* As `meta` has them; "": none. */
 void model_limits_text(int rate, long long parallel, struct text *ret_text);
-void model_hear_limits(struct model *model, const struct claim_call *call);
+bool model_hear_limits(struct model *model, const struct claim_call *call);
 struct limit model_limit(const struct model *model);
 unsigned model_room(const struct model *model, const struct limit *limit,
                     const struct claim_call *call);

@@ -507,6 +507,15 @@ void model_offer(struct model *model, const struct claim_call *call,
                                   : (long long)(next * 1000 - model->now_us));
 }
 
+/* Limits that held for one claim: nothing held before. */
+static void end_lent(struct model *model, bool is_lent)
+{
+    if (is_lent) {
+        model->rate = 0;
+        model->parallel = 0;
+    }
+}
+
 uint64_t model_claim(struct model *model, const struct claim_call *call,
                      struct text *answer, struct node *ret_nodes,
                      size_t *ret_count)
@@ -519,6 +528,7 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
     struct limit limit;
     struct next next;
     int64_t wake_us, grace_ms;
+    bool is_lent;
 
     *ret_count = 0;
     if (model->exists && strcmp(call->kind, "delay") != 0) {
@@ -528,7 +538,9 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
     model->exists = true;
     grace_ms = meet_server(model, call);
     expire(model, grace_ms);
+    is_lent = model_hear_limits(model, call);
     if (model->is_paused) { /* asleep until it is resumed */
+        end_lent(model, is_lent);
         if (call->worker >= 0)
             fall_asleep(&model->workers[call->worker], INT64_MIN, false);
         note_offer(model, call, false);
@@ -536,7 +548,6 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
                     model->revision * 2 + 1);
         return 0;
     }
-    model_hear_limits(model, call);
     limit = model_limit(model);
     less.room = taking.room = model_room(model, &limit, call);
     take_due(model, &less, &taking);
@@ -547,6 +558,7 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
     wake_us = next.us < wake_us ? next.us : wake_us;
     note_idle(model, call, taking.jobs, next, grace_ms, wake_us);
     note_offer(model, call, taking.jobs == 0 && !model_has_limits(model));
+    end_lent(model, is_lent);
     if (model->mixed == 0)
         model->mixed = 1;
     say_taken(model, &taking, wake_us, answer);

@@ -30,18 +30,21 @@ void model_limits_text(int rate, long long parallel, struct text *ret_text)
         text_int(ret_text, parallel);
 }
 
-/* What a worker says holds where it knows what is stored, or nothing holds. */
-void model_hear_limits(struct model *model, const struct claim_call *call)
+/* What a worker says holds from now on where it knows what is stored. Else,
+ * where nothing holds, it holds for this claim alone: true then. */
+bool model_hear_limits(struct model *model, const struct claim_call *call)
 {
     bool has_some = model->rate != 0 || model->parallel != 0;
+    bool is_current = call->revision == model->revision;
 
-    if (!call->says_limits || (call->revision != model->revision && has_some) ||
+    if (!call->says_limits || (!is_current && has_some) ||
         (call->rate == model->rate && call->parallel == model->parallel))
-        return;
+        return false;
     model->rate = call->rate;
     model->parallel = call->parallel;
-    if (call->rate != 0 || call->parallel != 0)
+    if (is_current && (call->rate != 0 || call->parallel != 0))
         model->offer.number = 0;
+    return !is_current;
 }
 
 struct limit model_limit(const struct model *model)
