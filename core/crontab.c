@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/assert.h"
+#include "core/date.h"
 #include "core/error.h"
 #include "core/text.h"
 #include "core/zone.h"

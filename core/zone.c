@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/assert.h"
+#include "core/date.h"
 #include "core/error.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -46,59 +47,6 @@ struct weir__zone {
     size_t count;
     struct change changes[];
 };
-
-/* --- dates -------------------------------------------------------------- */
-
-static int64_t floor_div(int64_t number, int64_t by)
-{
-    return number / by - (number % by < 0);
-}
-
-/* Years begin in March here, so that a leap day comes last. */
-int64_t weir__date_days(int64_t year, int month, int day)
-{
-    int64_t from_march = (month + 9) % 12;
-    int64_t y = year - (month <= 2), era = floor_div(y, 400);
-    int64_t of_era = y - era * 400;
-    int64_t of_year = (153 * from_march + 2) / 5 + day - 1;
-
-    return era * 146097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year -
-           719468;
-}
-
-void weir__date_of(int64_t days, int64_t *ret_year, int *ret_month,
-                   int *ret_day)
-{
-    int64_t shifted = days + 719468, era = floor_div(shifted, 146097);
-    int64_t in_era = shifted - era * 146097;
-    int64_t of_era =
-        (in_era - in_era / 1460 + in_era / 36524 - in_era / 146096) / 365;
-    int64_t of_year = in_era - (365 * of_era + of_era / 4 - of_era / 100);
-    int64_t from_march = (5 * of_year + 2) / 153;
-
-    WEIR_ASSERT(of_era >= 0 && of_era < 400 && of_year >= 0 && of_year < 366);
-    *ret_day = (int)(of_year - (153 * from_march + 2) / 5 + 1);
-    *ret_month = (int)(from_march < 10 ? from_march + 3 : from_march - 9);
-    *ret_year = of_era + era * 400 + (*ret_month <= 2);
-}
-
-int weir__weekday_of(int64_t days)
-{
-    return (int)(days + 4 - floor_div(days + 4, 7) * 7);
-}
-
-static bool is_leap(int64_t year)
-{
-    return (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-}
-
-int weir__days_in_month(int64_t year, int month)
-{
-    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
-
-    WEIR_ASSERT(month >= 1 && month <= 12);
-    return days[month - 1] + (month == 2 && is_leap(year));
-}
 
 /* --- the rule behind the last change ------------------------------------- */
 
@@ -236,7 +184,8 @@ static int64_t day_in(const struct day_rule *day, int64_t year)
     if (day->form == DAY_OF_YEAR)
         return first + day->number;
     if (day->form == DAY_WITHOUT_LEAP)
-        return first + day->number - 1 + (day->number >= 60 && is_leap(year));
+        return first + day->number - 1 +
+               (day->number >= 60 && weir__is_leap(year));
     to_wanted = (day->number - weir__weekday_of(first) + 7) % 7;
     to_wanted += 7 * (day->week - 1);
     while (to_wanted >= weir__days_in_month(year, day->month))
@@ -271,7 +220,7 @@ static int64_t offset_by_rule(const struct rule *rule, int64_t utc,
     *ret_until = INT64_MAX;
     if (!rule->has_summer)
         return offset;
-    weir__date_of(floor_div(utc, DAY), &year, &month, &day);
+    weir__date_of(weir__floor_div(utc, DAY), &year, &month, &day);
     for (int64_t y = year - 1; y <= year + 1; y++) {
         changes_in(rule, y, changes);
         for (size_t i = 0; i < 2; i++) {

@@ -32,13 +32,4 @@ int64_t weir__zone_offset(const struct weir__zone *zone, int64_t utc,
  * where they jump over `local` the moment of the jump. */
 int64_t weir__zone_moment(const struct weir__zone *zone, int64_t local);
 
-/* Days since 1970 of a date of the Gregorian calendar, and back. */
-int64_t weir__date_days(int64_t year, int month, int day);
-void weir__date_of(int64_t days, int64_t *ret_year, int *ret_month,
-                   int *ret_day);
-
-/* 0 is Sunday. */
-int weir__weekday_of(int64_t days);
-int weir__days_in_month(int64_t year, int month);
-
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/cli/time.h"
 
+#include "core/date.h"
 #include "core/error.h"
 
 #include <inttypes.h>
@@ -83,30 +84,6 @@ static int64_t offset(struct scan *scan)
     return sign * (hours * 60 + minutes);
 }
 
-static int64_t month_days(int64_t year, int64_t month)
-{
-    static const int64_t days[] = {31, 28, 31, 30, 31, 30,
-                                   31, 31, 30, 31, 30, 31};
-    bool is_leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
-
-    return days[month - 1] + (month == 2 && is_leap ? 1 : 0);
-}
-
-/* Days since 1970-01-01 in the Gregorian calendar. Years begin in March here,
- * so that the leap day is the last one. */
-static int64_t days_since_epoch(int64_t year, int64_t month, int64_t day)
-{
-    int64_t y = month <= 2 ? year - 1 : year;
-    int64_t march_month = (month + 9) % 12;
-    int64_t day_of_year = (153 * march_month + 2) / 5 + day - 1;
-    int64_t era = (y >= 0 ? y : y - 399) / 400;
-    int64_t year_of_era = y - era * 400;
-    int64_t day_of_era =
-        year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-
-    return era * 146097 + day_of_era - 719468;
-}
-
 static void read_moment(struct scan *scan, struct moment *moment)
 {
     moment->year = digits(scan, 4, 0, 9999);
@@ -122,8 +99,9 @@ static void read_moment(struct scan *scan, struct moment *moment)
     moment->second = digits(scan, 2, 0, 60); /* 60: a leap second */
     moment->ms = fraction_ms(scan);
     moment->offset_minutes = offset(scan);
-    scan->failed = scan->failed || *scan->at != '\0' ||
-                   moment->day > month_days(moment->year, moment->month);
+    scan->failed =
+        scan->failed || *scan->at != '\0' ||
+        moment->day > weir__days_in_month(moment->year, (int)moment->month);
 }
 
 int weir__time_parse(const char *text, int64_t *ret_ms, struct weir_error *err)
@@ -139,48 +117,29 @@ int weir__time_parse(const char *text, int64_t *ret_ms, struct weir_error *err)
             "\"%.60s\" is not a time; write it like 2026-01-31T08:30:00Z or "
             "2026-01-31T08:30:00.250+01:00",
             text);
-    minutes = days_since_epoch(moment.year, moment.month, moment.day) * 1440 +
+    minutes = weir__date_days(moment.year, (int)moment.month, (int)moment.day) *
+                  1440 +
               moment.hour * 60 + moment.minute - moment.offset_minutes;
     *ret_ms = (minutes * 60 + moment.second) * 1000 + moment.ms;
     return WEIR_OK;
 }
 
-/* Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms",
- * civil_from_days: what the C library has may wait for a lock. */
-static struct moment moment_of_day(int64_t days)
-{
-    int64_t shifted = days + 719468;
-    int64_t era = (shifted >= 0 ? shifted : shifted - 146096) / 146097;
-    int64_t day_of_era = shifted - era * 146097;
-    int64_t year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36524 -
-                           day_of_era / 146096) /
-                          365;
-    int64_t day_of_year =
-        day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    int64_t march_month = (5 * day_of_year + 2) / 153;
-    int64_t month = march_month < 10 ? march_month + 3 : march_month - 9;
-
-    return (struct moment){
-        .year = year_of_era + era * 400 + (month <= 2),
-        .month = month,
-        .day = day_of_year - (153 * march_month + 2) / 5 + 1,
-    };
-}
-
 void weir__time_print(int64_t ms, char buf[32])
 {
     const int64_t day_ms = INT64_C(86400000);
-    int64_t of_day = ms % day_ms < 0 ? ms % day_ms + day_ms : ms % day_ms;
-    struct moment day = moment_of_day(ms / day_ms - (ms % day_ms < 0));
+    int64_t days = weir__floor_div(ms, day_ms), of_day = ms - days * day_ms,
+            year;
+    int month, day;
 
-    if (day.year < 0 || day.year > 9999) {
+    weir__date_of(days, &year, &month, &day);
+    if (year < 0 || year > 9999) {
         (void)snprintf(buf, 32, "?");
         return;
     }
-    (void)snprintf(buf, 32, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
-                   (int)day.year, (int)day.month, (int)day.day,
-                   (int)(of_day / 3600000), (int)(of_day / 60000 % 60),
-                   (int)(of_day / 1000 % 60), (int)(of_day % 1000)); /* fits */
+    (void)snprintf(buf, 32, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", (int)year,
+                   month, day, (int)(of_day / 3600000),
+                   (int)(of_day / 60000 % 60), (int)(of_day / 1000 % 60),
+                   (int)(of_day % 1000)); /* fits */
 }
 
 void weir__span_print(int64_t ms, size_t most, char buf[64])

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/crontab.h"
 
+#include "core/date.h"
 #include "core/text.h"
-#include "core/zone.h"
 #include "tests/harness/test.h"
 
 /* Times without a zone; test_cron_vectors.py compares many with croniter. */
