@@ -9,8 +9,8 @@ int64_t weir__floor_div(int64_t number, int64_t by)
 }
 
 /* Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms": what the C
- * library has may wait for a lock. Years begin in March here, so that a leap day
- * comes last. */
+ * library has may wait for a lock. Years begin in March here, so that a leap
+ * day comes last. */
 int64_t weir__date_days(int64_t year, int month, int day)
 {
     int64_t from_march = (month + 9) % 12;

@@ -7,11 +7,6 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-static struct weir_slice text_of(const char *text)
-{
-    return text == NULL ? (struct weir_slice){0} : weir__slice_str(text);
-}
-
 static struct weir_slice keep(uint8_t **to, struct weir_slice slice)
 {
     struct weir_slice kept = {*to, slice.len};
@@ -68,10 +63,10 @@ int weir__follow_add(struct weir__follows *follows, struct weir_slice topic,
 {
     const struct weir__follow follow = {
         .topic = topic,
-        .id = text_of(job->id),
-        .record = {.retry = text_of(job->retry),
+        .id = weir__slice_str(job->id),
+        .record = {.retry = weir__slice_str(job->retry),
                    .ttl_ms = job->ttl_ms,
-                   .url = text_of(job->url),
+                   .url = weir__slice_str(job->url),
                    .headers = headers,
                    .body = job->body},
         .delay_ms = job->delay_ms,

@@ -198,11 +198,6 @@ int weir__facade_check_fit(const char *topic, const char *kind,
     return WEIR_OK;
 }
 
-static struct weir_slice text_of(const char *text)
-{
-    return text == NULL ? (struct weir_slice){0} : weir__slice_str(text);
-}
-
 static int put_with_headers(const struct weir_reactor *reactor,
                             struct weir__store_topic *handle,
                             const struct weir__new_job *new_job,
@@ -245,18 +240,18 @@ int weir__facade_put(const struct weir_reactor *reactor,
                      void *arg)
 {
     struct weir__record record = {
-        .retry = text_of(job->retry),
-        .url = text_of(job->url),
+        .retry = weir__slice_str(job->retry),
+        .url = weir__slice_str(job->url),
         .ttl_ms = job->ttl_ms,
         .body = job->body,
     };
     struct weir__new_job new_job = {
-        .id = text_of(job->id),
-        .group = text_of(job->group),
+        .id = weir__slice_str(job->id),
+        .group = weir__slice_str(job->group),
         .record = &record,
         .delay_ms = job->delay_ms,
         .at_ms = job->at_ms,
-        .unique = text_of(job->unique),
+        .unique = weir__slice_str(job->unique),
         .is_restored = old != NULL,
     };
     struct weir__buf attempts = {0};

@@ -14,11 +14,6 @@
 
 #define DAY_MS (INT64_C(24) * 3600 * 1000)
 
-static struct weir_slice text_of(const char *text)
-{
-    return text == NULL ? (struct weir_slice){0} : weir__slice_str(text);
-}
-
 /* --- checking ------------------------------------------------------------- */
 
 static int check_name(const char *name, struct weir_error *err)
@@ -32,7 +27,7 @@ static int check_name(const char *name, struct weir_error *err)
         err, WEIR_EINVAL,
         "\"%s\" is no name of a schedule: wanted 1 to %d letters, digits and "
         ". _ : -",
-        weir__text_quote(text_of(name), quote), WEIR_MAX_TOPIC);
+        weir__text_quote(weir__slice_str(name), quote), WEIR_MAX_TOPIC);
 }
 
 /* What may be said of the times besides the expression itself. */
@@ -88,8 +83,8 @@ static int read_schedule(const struct weir_cron *cron,
         .jitter_ms = cron->jitter_ms,
         .missed = cron->missed,
         .skips_overlap = cron->skips_overlap,
-        .zone = text_of(cron->zone),
-        .at = text_of(cron->at),
+        .zone = weir__slice_str(cron->zone),
+        .at = weir__slice_str(cron->at),
     };
     int rc = check_times(cron, err);
 
@@ -148,12 +143,12 @@ static int put(struct weir__store_topic *handle, const struct weir_cron *cron,
 {
     struct weir__buf text = {0}, headers = {0};
     struct weir__record record = {
-        .retry = text_of(cron->retry),
+        .retry = weir__slice_str(cron->retry),
         .ttl_ms = cron->ttl_ms,
-        .url = text_of(cron->url),
+        .url = weir__slice_str(cron->url),
         .body = cron->body,
     };
-    const struct weir__cron_change what = {.name = text_of(cron->name),
+    const struct weir__cron_change what = {.name = weir__slice_str(cron->name),
                                            .record = &record};
     int rc = WEIR_ENOMEM;
 
@@ -194,7 +189,8 @@ int weir_reactor_cron(struct weir_reactor *reactor, const char *topic,
                       const char *name, enum weir_cron_verb verb,
                       weir_code_fn fn, void *arg)
 {
-    const struct weir__cron_change what = {.name = text_of(name), .verb = verb};
+    const struct weir__cron_change what = {.name = weir__slice_str(name),
+                                           .verb = verb};
     struct weir__store_topic *handle;
     int rc = check_name(name, NULL);
 
