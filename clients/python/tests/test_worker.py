@@ -462,6 +462,54 @@ def options_that_python_cannot_have_are_malformed(place, kind):
 
 
 @test
+def a_job_that_comes_while_the_last_runner_ends_is_run(_place):
+    worker = weir.aio.Worker(redis.Redis(), {}, concurrency=1)
+    ran = []
+
+    async def handle(job):
+        ran.append(job.id)
+        if job.id == "a":  # before it is told that the runner ended
+            asyncio.get_running_loop().call_soon(come, "b")
+    lane = weir.worker.Lane("weir", "t", handle)
+    claim = weir.worker.Claim(lane, 1, 2, time.monotonic() + 60)
+    facts = weir.client.packb([0, 0, 0, 0, 0, 0, None, 0])
+
+    def come(id):
+        worker._waiting.append(weir.worker.Job(claim, [
+            b"", id.encode(), b"\xc0", facts]))
+        worker._start_runners()
+
+    async def main():
+        come("a")
+        for _ in range(10):
+            await asyncio.sleep(0)
+    asyncio.run(main())
+    expect(["a", "b"], ran)
+
+
+@test
+def a_handler_that_is_cancelled_by_itself_is_retried(place):
+    path = open_server(place)
+    client = client_of(path)
+    client.add("t", 1, id="a", retry="1h")
+
+    async def handle(_job):
+        inner = asyncio.ensure_future(asyncio.sleep(60))
+        inner.cancel()
+        await inner
+
+    worker = weir.aio.Worker(redis.Redis(unix_socket_path=path), {"t": handle},
+                             concurrency=1)
+    over = concurrent.futures.Future()
+    threading.Thread(target=lambda: over.set_result(
+        asyncio.run(worker.run(signals=False))), daemon=True).start()
+    eventually(lambda: client.look("t", "a").attempt == 1, "it was retried")
+    expect(0, client.look("t", "a").timeouts)
+    worker.stop()
+    over.result(60)
+
+
+@test
 def topics_take_turns(place):
     path = open_server(place)
     client = client_of(path)

@@ -41,6 +41,7 @@ class Worker(Engine):
                  **options: Any):
         super().__init__(client, handlers, concurrency=concurrency, **options)
         self._runners: Set[Any] = set()
+        self._is_over = False
 
     async def run(self, signals: bool = True) -> None:
         """Until stop(), or SIGTERM or SIGINT where it is to hear these."""
@@ -53,6 +54,7 @@ class Worker(Engine):
         finally:
             for number in numbers:
                 loop.remove_signal_handler(number)
+            self._is_over = True
             for task in self._runners:
                 task.cancel()
             await asyncio.gather(*self._runners, return_exceptions=True)
@@ -77,13 +79,17 @@ class Worker(Engine):
             job._task = asyncio.current_task()
             try:
                 await job._claim.lane.handler(job)
-            except asyncio.CancelledError:
-                if not job.is_lost:
-                    raise
-                getattr(job._task, "uncancel", int)()  # Python 3.11
+            except asyncio.CancelledError as raised:
+                if self._is_over:
+                    break
+                if job.is_lost:
+                    getattr(job._task, "uncancel", int)()  # Python 3.11
+                error = raised  # a handler's own
             except Exception as raised:
                 error = raised
             self._end(job, error)
             if time.monotonic() - turn > TURN:
                 await asyncio.sleep(0)
                 turn = time.monotonic()
+        # In this step: a job that comes in the next one has its place.
+        self._runners.discard(asyncio.current_task())
