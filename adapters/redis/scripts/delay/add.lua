@@ -48,13 +48,7 @@ local function unstage()
   end
 end
 
-if #topic > 40 or not find(topic, '^[%w._:-]+$') then
-  return redis.error_reply('ERR the topic is not 1 to 40 of A-Z a-z 0-9 ' ..
-                           '. _ : -')
-end
-if #number > 15 or not find(number, '^%d+$') then
-  return redis.error_reply('ERR the number of the call is none')
-end
+--#include call_of_add
 local known = call('HMGET', meta, 'kind', 'max_pending', 'revision')
 
 local said = said_before(seen, call_slot, number)

@@ -23,13 +23,7 @@ local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local prefix = sub(wait, 1, -5)
 
-if #topic > 40 or not find(topic, '^[%w._:-]+$') then
-  return redis.error_reply('ERR the topic is not 1 to 40 of A-Z a-z 0-9 ' ..
-                           '. _ : -')
-end
-if #number > 15 or not find(number, '^%d+$') then
-  return redis.error_reply('ERR the number of the call is none')
-end
+--#include call_of_add
 
 -- What was staged and is not added.
 local function unstage(i)

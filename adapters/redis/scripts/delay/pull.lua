@@ -136,7 +136,7 @@ local function tell(node, slot, due, ended, record, id, is_made, is_mixed)
     is_made and '' or id
   }, ' ')
   local pack, own = pack_at(sub(node, 1, 12)), record.options or {}
-  pack.added = pack.added or added_ms(sub(node, 1, 12))
+  pack.added = pack.added or named_ms(sub(node, 1, 12))
   local facts = '\152' .. cmsgpack.pack(
     due, record[1], record[2], record[3], record[4] + ended, record[5]) ..
     (record.raw ~= '' and record.raw or '\192') ..

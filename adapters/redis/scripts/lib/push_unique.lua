@@ -16,15 +16,10 @@ local function push_unique(is_own)
   call('HLEN', due_key)
   --#include unique
 
+  --#include duration
   local function ms_of(text)
-    local units = { ms = 1, s = 1e3, m = 6e4, h = 36e5, d = 864e5, w = 6048e5 }
-    if text == '' or string.gsub(text, '%d+%a+', '') ~= '' then return '' end
-    local ms = 0
-    for digits, unit in string.gmatch(text, '(%d+)(%a+)') do
-      if not units[unit] then return '' end
-      ms = ms + digits * units[unit]
-    end
-    return string.format('%.0f', ms)
+    local ms = read_ms(text)
+    return ms and string.format('%.0f', ms) or ''
   end
   local mode, hold = rule['else'] or 'reject', rule['for']
   if not hold then

@@ -1,6 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Packs and records (docs/packs.md), for clients that read and write neither.
 -- Bodies stay bytes. It needs node.lua and number.lua.
+--#include named
 local FORMS = { retry = 'string', ttl_ms = 'number', url = 'string',
                 headers = 'table', reason = 'string', error = 'string',
                 spent = 'number', added_ms = 'number' }
@@ -116,16 +117,6 @@ local function read_record(bytes)
   return record
 end
 
-local function added_ms(seq)
-  local ALPHABET =
-    '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
-  local bits = 0
-  for i = 1, 7 do
-    bits = bits * 64 + (string.find(ALPHABET, sub(seq, i, i), 1, true) or 1) - 1
-  end
-  return floor(bits / 2) + 1577836800000
-end
-
 -- At most `most` bytes of a text, cut between characters where it is UTF-8.
 local function cut(text, most)
   if #text <= most then return text end
@@ -167,7 +158,7 @@ local function write_anew(record, seq, ended, change, now, worker)
   if options.headers and not next(options.headers) then
     options.headers = nil
   end
-  options.added_ms = options.added_ms or added_ms(seq)
+  options.added_ms = options.added_ms or named_ms(seq)
   options.reason = change.reason
   local a, f, t, c, s = unpack(record, 1, 5)
   if change.outcome then

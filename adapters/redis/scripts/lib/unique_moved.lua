@@ -5,18 +5,7 @@ local function moved()
   --#include node
   --#include mixed
   --#include pack
-
-  -- When a pack got its name, ms.
-  local function named_at(seq)
-    local ALPHABET =
-      '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
-    local bits = 0
-    for i = 1, 7 do
-      local place = string.find(ALPHABET, sub(seq, i, i), 1, true) or 1
-      bits = bits * 64 + place - 1
-    end
-    return floor(bits / 2) + 1577836800000
-  end
+  --#include named
 
   -- When the job in a slot was added, as records say it that were written anew.
   local function added_at(key, header_len, last, slot)
@@ -41,7 +30,7 @@ local function moved()
     for i, name in ipairs(hi and pack.ids or {}) do
       local header_len = lo + mid * 256 + hi * 65536
       if name == entry.id and added_at(key, header_len, pack.last, i - 1) ==
-                              named_at(entry.seq) then
+                              named_ms(entry.seq) then
         entry.place, entry.pack, entry.slot = place, pack, i - 1
         return true
       end
