@@ -283,7 +283,8 @@ def what_must_not_run_never_comes(place):
                                                             "t")}
     expect({"malformed"}, set(reasons.values()))
     expect(8, len(reasons))
-    place.expect_stats("t", expired_total=1, done_total=2, running=7)
+    place.expect_stats("t", expired_total=1, done_total=2, running=4,
+                       scheduled=3)
 
 
 @test
@@ -406,6 +407,26 @@ def the_limits_of_a_topic_hold_and_who_waits_is_woken(place):
     expect([1], wire.finish((second, "done")))
     expect([], wire.pull())
     expect("rate", place.stats("t")["limited"])
+
+
+@test
+def a_tick_of_a_schedule_leaves_its_place_to_jobs_and_goes_to_weir(place):
+    wire = Wire(place)
+    place.ok("topic", "set", "t", "parallel=1", "lease=1h")
+    wire.push("a", 1)
+    place.ok("cron", "add", "c", "--topic", "t", "--every", "1h")
+    wire.redis.zadd("weir:{t}:wait", {  # it is due first
+        wire.redis.hget("weir:{t}:ids", "c@next") + b"0000": 1})
+    [job] = wire.pull_all(1)
+    expect("a", job.id)
+    expect(1, wire.redis.zcard("weir:{t}:lease"))
+    expect([1], wire.finish((job, "done")))
+    expect(0, place.stats("t")["crashed_total"])
+    worker = place.start("run", "--handle", "t=echo")
+    eventually(lambda: float(wire.redis.zscore(
+        "weir:{t}:wait", wire.redis.hget("weir:{t}:ids", "c@next") + b"0000")
+        or 0) > wire.redis.time()[0] * 1000 + 60000, "its next time is set")
+    stop_cleanly(worker)
 
 
 @test

@@ -32,6 +32,7 @@
 --#include settings
 --#include topic_keys
 local MOST_BYTES = 4 * 1024 * 1024
+local LEFT_MS = 5000 -- for which others have what is left to them
 local room, worker, in_hand, own = unpack(ARGV)
 
 local wrong = wrong_call(worker)
@@ -120,6 +121,13 @@ local function end_slots(node, is_mixed, header_len, slots)
   nodes[at + 5] = slots
 end
 
+-- Some slots of a node return, due at `due` unless their table says when.
+local function put_back(node, is_mixed, due, slots)
+  local at = #back
+  back[at + 1], back[at + 2], back[at + 4] = node, token, slots
+  back[at + 3] = due + (is_mixed and MIXED or 0)
+end
+
 local EMPTY = { 0, 0, 0, 0, 0, raw = '', body = '\192' }
 
 -- Why a job must not run; nil: it may. A record that expired is not kept.
@@ -150,9 +158,7 @@ local function open_node(node, told)
   local state, is_mixed, due_of = read_claimed(told, lo)
   local ended, seq = floor(state / 2), sub(node, 1, 12)
   if weight >= MOST_BYTES then
-    local at = #back
-    back[at + 1], back[at + 2], back[at + 4] = node, token, ''
-    back[at + 3] = due_of(lo) + (is_mixed and MIXED or 0)
+    put_back(node, is_mixed, due_of(lo), '')
     reply[3] = 0
     return
   end
@@ -161,12 +167,21 @@ local function open_node(node, told)
     end_slots(node, is_mixed, 8, '')
     return
   end
-  if pack.state == 'newer' then return end -- its lease runs out
+  -- What a later weir wrote is for others: in a while, so that it does not come
+  -- here again at once. Many slots of a mixed pack wait for the lease to end.
+  local function leave(slots)
+    if not is_mixed or lo == hi then
+      put_back(node, is_mixed, now + LEFT_MS, slots)
+    end
+  end
+  if pack.state == 'newer' then return leave('') end
   local record_at = not pack.state and records_of(pack, lo, hi)
   local base = #nodes / 5 * 256
   for slot = lo, hi do
     local record = record_at and read_record(record_at(slot)) or EMPTY
-    if record ~= 'newer' then
+    if record == 'newer' then
+      leave(char(slot))
+    else
       local id, is_made = nil, true
       if record_at then id, is_made = id_of(pack, seq, slot) end
       local due = due_of(slot)
