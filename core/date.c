@@ -8,6 +8,14 @@ int64_t weir__floor_div(int64_t number, int64_t by)
     return number / by - (number % by < 0);
 }
 
+/* Without the product of quotient and divisor, which may not fit. */
+int64_t weir__floor_mod(int64_t number, int64_t by)
+{
+    int64_t rest = number % by;
+
+    return rest < 0 ? rest + by : rest;
+}
+
 /* Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms": what the C
  * library has may wait for a lock. Years begin in March here, so that a leap
  * day comes last. */
@@ -40,7 +48,7 @@ void weir__date_of(int64_t days, int64_t *ret_year, int *ret_month,
 
 int weir__weekday_of(int64_t days)
 {
-    return (int)(days + 4 - weir__floor_div(days + 4, 7) * 7);
+    return (int)weir__floor_mod(days + 4, 7);
 }
 
 bool weir__is_leap(int64_t year)

@@ -18,7 +18,8 @@ int weir__weekday_of(int64_t days);
 bool weir__is_leap(int64_t year);
 int weir__days_in_month(int64_t year, int month);
 
-/* Rounded down, also below 0. */
+/* The quotient rounded down, also below 0, and what remains, 0 to by - 1. */
 int64_t weir__floor_div(int64_t number, int64_t by);
+int64_t weir__floor_mod(int64_t number, int64_t by);
 
 #endif

@@ -127,11 +127,10 @@ int weir__time_parse(const char *text, int64_t *ret_ms, struct weir_error *err)
 void weir__time_print(int64_t ms, char buf[32])
 {
     const int64_t day_ms = INT64_C(86400000);
-    int64_t days = weir__floor_div(ms, day_ms), of_day = ms - days * day_ms,
-            year;
+    int64_t of_day = weir__floor_mod(ms, day_ms), year;
     int month, day;
 
-    weir__date_of(days, &year, &month, &day);
+    weir__date_of(weir__floor_div(ms, day_ms), &year, &month, &day);
     if (year < 0 || year > 9999) {
         (void)snprintf(buf, 32, "?");
         return;

@@ -215,7 +215,20 @@ void weir__reply_guard_explain(const struct weir__reply_guard *guard,
         (void)snprintf(text, cap, "the server sent what nobody asked for");
 }
 
-/* The rest is one string or line: whatever is complete was parsed. */
+/* How long a string says that it is; of a line 0. */
+static size_t promised(const char *rest)
+{
+    size_t len = 0;
+
+    if (*rest++ != '$')
+        return 0;
+    for (; *rest >= '0' && *rest <= '9' && len <= WEIR__REPLY_BYTES; rest++)
+        len = len * 10 + (size_t)(*rest - '0');
+    return len;
+}
+
+/* The rest is one string or line: whatever is complete was parsed. What is too
+ * long is refused by its length, not after it was received. */
 bool weir__reply_guard_admits_rest(struct weir__reply_guard *guard,
                                    const redisReader *reader)
 {
@@ -229,6 +242,8 @@ bool weir__reply_guard_admits_rest(struct weir__reply_guard *guard,
     if (at == MAX_LENGTH)
         return refuse(guard, guard->outstanding > 0 ? WEIR__REFUSAL_TOO_LARGE
                                                     : WEIR__REFUSAL_UNASKED);
+    if (promised(rest) > len)
+        len = promised(rest);
     return fits(guard, len + (reader->ridx > 0 ? guard->bytes : 0));
 }
 
