@@ -28,7 +28,7 @@ const struct fault once_faults[] = {
      "return of_moved().is_there(entry, place)", "return false"},
     {"another job with the id holds the key", UNIQUE,
      "and added_at(key, header_len, pack.last, i - 1) ==\n"
-     "named_at(entry.seq) then",
+     "named_ms(entry.seq) then",
      "then"},
     {"a job that moved is taken for the first of its pack", UNIQUE,
      "entry.place, entry.pack, entry.slot = place, pack, i - 1",
