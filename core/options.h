@@ -47,6 +47,11 @@
     X(rate, RATE, WEIR__DELAY, 0, 40, 0, "none", 0)                           \
     X(parallel, LIMIT, WEIR__DELAY, 1, 1000000, WEIR__OPTION_NONE, "none",    \
       WEIR__OPTION_NONE)                                                      \
+    X(key_rate, RATE, WEIR__DELAY, 0, 40, 0, "none", 0)                       \
+    X(key_parallel, LIMIT, WEIR__DELAY, 1, 1000, WEIR__OPTION_NONE, "none",   \
+      WEIR__OPTION_NONE)                                                      \
+    X(ageing, DURATION, WEIR__DELAY, 1000, 30 * WEIR__DAY_MS,                 \
+      60 * WEIR__SECOND_MS, NULL, 0)                                          \
     X(durability, DURABILITY, WEIR__DELAY | WEIR__BOUNDED, 0, 99,             \
       WEIR__DURABILITY_SERVER, NULL, 0)                                       \
     X(unique, FIELD, WEIR__DELAY, 0, 128, 0, NULL, 0)                         \

@@ -21,7 +21,9 @@
  *              says nothing lies where it was added: the store tells
  *     attempts the last ones that did not finish it: one msgpack array, raw
  *     cron     of a tick alone: its schedule (core/schedule.h), of whose jobs
- *              the rest of the record is */
+ *              the rest of the record is
+ *     key      of jobs that take turns with those of other keys
+ *     priority WEIR__LEVEL_... and one */
 #define WEIR__RECORD_MAP(X)              \
     X(struct weir_slice, retry, text)    \
     X(int64_t, ttl_ms, duration)         \
@@ -32,7 +34,12 @@
     X(uint32_t, spent, count)            \
     X(int64_t, added_ms, duration)       \
     X(struct weir_slice, attempts, list) \
-    X(struct weir_slice, cron, text)
+    X(struct weir_slice, cron, text)     \
+    X(struct weir_slice, key, text)      \
+    X(uint32_t, priority, count)
+
+/* Values of `priority`, 0 is normal: the level and one. */
+enum { WEIR__LEVEL_NORMAL = 2, WEIR__LEVELS = 4 };
 
 struct weir__record {
     struct weir_counters counters; /* attempt: runs finished so far */

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include "core/unique.h"
 
+#include <string.h>
+
 #include "core/error.h"
 #include "core/options.h"
+#include "core/record.h"
 
 enum { HOLD, OTHERWISE, MAX_WAIT };
 
@@ -66,4 +69,25 @@ int weir__key_check(const char *name, struct weir_slice key,
     return weir__error_set(err, WEIR_EINVAL,
                            "%s: a key of %zu bytes: wanted 1 to %d", name,
                            key.len, WEIR__UNIQUE_MAX);
+}
+
+int weir__priority_read(const char *name, const char *text,
+                        uint32_t *ret_priority, struct weir_error *err)
+{
+    static const char *const levels[WEIR__LEVELS] = {"urgent", "high", "normal",
+                                                     "low"};
+    uint32_t level = 0;
+
+    *ret_priority = 0;
+    while (text != NULL && level < WEIR__LEVELS &&
+           strcmp(text, levels[level]) != 0)
+        level++;
+    if (level == WEIR__LEVELS)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "%s: \"%.40s\" is not urgent, high, normal or "
+                               "low",
+                               name, text);
+    if (text != NULL && level != WEIR__LEVEL_NORMAL)
+        *ret_priority = level + 1;
+    return WEIR_OK;
 }

@@ -31,6 +31,11 @@ int weir__key_rule_read(const struct weir__key_texts *texts,
                         struct weir__key_rule *ret_rule,
                         struct weir_error *err);
 
+/* "urgent", ...; NULL is normal. 0: it is normal, else its level and one
+ * (core/record.h). WEIR_EINVAL with a sentence that begins with `name`. */
+int weir__priority_read(const char *name, const char *text,
+                        uint32_t *ret_priority, struct weir_error *err);
+
 /* Check a key. WEIR_EINVAL with a sentence that begins with `name`. */
 int weir__key_check(const char *name, struct weir_slice key,
                     struct weir_error *err);

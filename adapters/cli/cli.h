@@ -50,7 +50,7 @@ struct weir__flag {
     const char *help;  /* with unit, bounds and default */
 };
 
-enum { WEIR__FLAGS_MAX = 16, WEIR__FLAGS_REPEATED = 3 };
+enum { WEIR__FLAGS_MAX = 20, WEIR__FLAGS_REPEATED = 3 };
 
 /* What was given to a command. Borrowed from argv, but `all`. */
 struct weir__args {

@@ -35,6 +35,8 @@ enum {
     FOR,
     ELSE,
     MAX_WAIT,
+    KEY,
+    PRIORITY,
     JSONL
 };
 
@@ -88,12 +90,18 @@ static const struct weir__flag flags[] = {
               "one waits for the next) (default: reject)"},
     [MAX_WAIT] = {"max-wait", "D",
                   "longest that --else debounce puts a job off"},
+    [KEY] = {"key", "KEY",
+             "whose job it is, 1 to 2,048 bytes: jobs with keys\n"
+             "take turns, and the topic's key_parallel and\n"
+             "key_rate bound each key"},
+    [PRIORITY] = {"priority", "P",
+                  "urgent, high, normal or low (default: normal)"},
     [JSONL] = {"jsonl", "F",
                "add many: a file, - for stdin, with a JSON object on\n"
                "each line whose names are those of the options id,\n"
                "delay, at, body, retry, ttl, url, group,\n"
-               "durability, unique, for, else and max_wait, and\n"
-               "headers, an object of texts"},
+               "durability, unique, for, else, max_wait, key and\n"
+               "priority, and headers, an object of texts"},
 };
 
 /* --- what was given --------------------------------------------------- */
@@ -117,6 +125,8 @@ static bool read_job(const struct weir__args *args, struct weir_new_job *job,
                 [WEIR__JOB_FOR] = args->value[FOR],
                 [WEIR__JOB_ELSE] = args->value[ELSE],
                 [WEIR__JOB_MAX_WAIT] = args->value[MAX_WAIT],
+                [WEIR__JOB_KEY] = args->value[KEY],
+                [WEIR__JOB_PRIORITY] = args->value[PRIORITY],
             },
     };
     struct weir_error err = {0};

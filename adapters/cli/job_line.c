@@ -57,7 +57,7 @@ static int refuse_name(const char *name, struct weir_error *err)
     return weir__error_set(err, WEIR_EINVAL,
                            "unknown name \"%s\"; a job has id, delay, at, "
                            "body, retry, ttl, url, group, durability, unique, "
-                           "for, else, max_wait, headers, past and msgpack",
+                           "for, else, max_wait, key, priority, headers, past and msgpack",
                            quote);
 }
 

@@ -24,6 +24,7 @@ static const char *const names[] = {
     [WEIR__JOB_GROUP] = "group",   [WEIR__JOB_DURABILITY] = "durability",
     [WEIR__JOB_UNIQUE] = "unique", [WEIR__JOB_FOR] = "for",
     [WEIR__JOB_ELSE] = "else",     [WEIR__JOB_MAX_WAIT] = "max_wait",
+    [WEIR__JOB_KEY] = "key",       [WEIR__JOB_PRIORITY] = "priority",
 };
 
 const char *weir__job_field_name(enum weir__job_field field)
@@ -138,6 +139,22 @@ static int read_unique(const struct weir__job_texts *texts,
     return rc == WEIR_OK ? weir__key_rule_read(&said, &rule, err) : rc;
 }
 
+static int read_lane(const struct weir__job_texts *texts,
+                     struct weir_new_job *job, struct weir_error *err)
+{
+    uint32_t priority;
+    int rc = WEIR_OK;
+
+    job->key = texts->value[WEIR__JOB_KEY];
+    job->priority = texts->value[WEIR__JOB_PRIORITY];
+    if (job->key != NULL)
+        rc = weir__key_check(show(texts, WEIR__JOB_KEY).name,
+                             weir__slice_str(job->key), err);
+    return rc < 0 ? rc
+                  : weir__priority_read(show(texts, WEIR__JOB_PRIORITY).name,
+                                        job->priority, &priority, err);
+}
+
 int weir__job_texts_read(const struct weir__job_texts *texts,
                          struct weir_new_job *job, struct weir_error *err)
 {
@@ -161,6 +178,8 @@ int weir__job_texts_read(const struct weir__job_texts *texts,
         rc = read_durability(texts, job, err);
     if (rc == WEIR_OK)
         rc = read_unique(texts, job, err);
+    if (rc == WEIR_OK)
+        rc = read_lane(texts, job, err);
     if (rc == WEIR_OK)
         rc = weir__value_duration(show(texts, WEIR__JOB_DELAY).name,
                                   texts->value[WEIR__JOB_DELAY], delays,

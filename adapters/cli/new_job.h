@@ -22,6 +22,8 @@ enum weir__job_field {
     WEIR__JOB_FOR,
     WEIR__JOB_ELSE,
     WEIR__JOB_MAX_WAIT,
+    WEIR__JOB_KEY,
+    WEIR__JOB_PRIORITY,
     WEIR__JOB_FIELDS
 };
 

@@ -102,6 +102,18 @@ static int check_key(const struct weir_new_job *job, struct weir_error *err)
     return rc == WEIR_OK ? read_rule(job, &rule, err) : rc;
 }
 
+static int check_lane(const struct weir_new_job *job, struct weir_error *err)
+{
+    uint32_t priority;
+    int rc = job->key == NULL
+                 ? WEIR_OK
+                 : weir__key_check("key", weir__slice_str(job->key), err);
+
+    return rc == WEIR_OK
+               ? weir__priority_read("priority", job->priority, &priority, err)
+               : rc;
+}
+
 int weir__facade_check_job(const struct weir_new_job *job,
                            struct weir_error *err)
 {
@@ -123,6 +135,8 @@ int weir__facade_check_job(const struct weir_new_job *job,
                              strlen(job->url), URL_MAX);
     if (rc == WEIR_OK)
         rc = check_key(job, err);
+    if (rc == WEIR_OK)
+        rc = check_lane(job, err);
     if (rc == WEIR_OK && job->header_count > 0)
         rc = weir__headers_check(job->headers, job->header_count, err);
     return rc;
@@ -169,6 +183,12 @@ int weir__facade_check_fit(const char *topic, const char *kind,
                                "topic %s is of kind %s: its jobs have no "
                                "unique keys, leave unique out",
                                topic, kind);
+    if (job->key != NULL || job->priority != NULL)
+        return weir__error_set(err, WEIR_EINVAL,
+                               "topic %s is of kind %s: its jobs have no key "
+                               "and no priority, leave %s out",
+                               topic, kind,
+                               job->key != NULL ? "key" : "priority");
     if ((has_time || job->id != NULL || job->retry != NULL ||
          job->ttl_ms != 0 || job->url != NULL || job->header_count > 0) &&
         weir__topic_option_fits(WEIR__TOPIC_key, kind, NULL) == WEIR_OK)
@@ -244,6 +264,7 @@ int weir__facade_put(const struct weir_reactor *reactor,
         .url = weir__slice_str(job->url),
         .ttl_ms = job->ttl_ms,
         .body = job->body,
+        .key = weir__slice_str(job->key),
     };
     struct weir__new_job new_job = {
         .id = weir__slice_str(job->id),
@@ -263,6 +284,8 @@ int weir__facade_put(const struct weir_reactor *reactor,
         new_job.durability = (uint32_t)durability;
     if (job->unique != NULL)
         (void)read_rule(job, &new_job.rule, NULL); /* was checked */
+    (void)weir__priority_read("", job->priority, &record.priority,
+                              NULL); /* the same */
     if (old != NULL && !put_past(&new_job, &record, old, &attempts))
         rc = WEIR_ENOMEM;
     else if (job->header_count > 0)

@@ -224,6 +224,8 @@ static size_t bytes_of(const struct weir_new_job *job)
     bytes += job->unique_for == NULL ? 0 : strlen(job->unique_for) + 1;
     bytes += job->unique_else == NULL ? 0 : strlen(job->unique_else) + 1;
     bytes += job->max_wait == NULL ? 0 : strlen(job->max_wait) + 1;
+    bytes += job->key == NULL ? 0 : strlen(job->key) + 1;
+    bytes += job->priority == NULL ? 0 : strlen(job->priority) + 1;
     for (size_t i = 0; i < job->header_count; i++)
         bytes += sizeof(*job->headers) + job->headers[i].name.len +
                  job->headers[i].value.len;
@@ -279,6 +281,8 @@ static void copy_job(struct weir_new_job *copy, const struct weir_new_job *job,
     copy->unique_for = copy_text(to, job->unique_for);
     copy->unique_else = copy_text(to, job->unique_else);
     copy->max_wait = copy_text(to, job->max_wait);
+    copy->key = copy_text(to, job->key);
+    copy->priority = copy_text(to, job->priority);
     copy->body = copy_slice(to, job->body);
 }
 

@@ -151,7 +151,7 @@ call_new(struct weir__adds *adds,
         return NULL;
     }
     call->number = adds->topic->base.store->seqs.last;
-    call->has_keys = adds->items.list[planned_packs[0].first].key_len > 0;
+    call->has_keys = weir__item_is_alone(&adds->items.list[planned_packs[0].first]);
     call->request.store = adds->topic->base.store;
     call->request.done = on_added;
     call->adds = adds;
@@ -401,7 +401,7 @@ static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
         adds->items.list[first].group >> WEIR__GROUP_DURABILITY;
     size_t slots = 0, most = most_slots(adds->topic);
 
-    if (adds->items.list[first].key_len > 0)
+    if (weir__item_is_alone(&adds->items.list[first]))
         most = KEYED_MOST;
     shared->planned_packs.count = 0;
     while (first < end && shared->planned_packs.count < CALL_PACKS &&

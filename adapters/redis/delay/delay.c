@@ -67,19 +67,34 @@ static void topic_fini(struct weir__store_topic *base)
     WEIR_ASSERT(topic->adds == NULL && topic->sending == NULL);
 }
 
+static void write_limit(char text[24], int64_t limit)
+{
+    text[0] = '\0';
+    if (limit != WEIR__OPTION_NONE)
+        (void)snprintf(text, 24, "%lld", (long long)limit); /* fits */
+}
+
+/* As scripts/lib/limits.lua reads them. */
 static void note_limits(struct weir__delay_topic *topic,
                         const struct weir__options *options)
 {
-    char parallel[24] = "";
+    bool has_keys = weir__options_has(options, WEIR__TOPIC_key_rate) ||
+                    weir__options_has(options, WEIR__TOPIC_key_parallel) ||
+                    weir__options_has(options, WEIR__TOPIC_ageing);
+    char parallel[24], key_parallel[24], *limits = topic->limits;
+    int len = 0;
 
     topic->is_parallel = options->parallel != WEIR__OPTION_NONE;
-    if (topic->is_parallel)
-        (void)snprintf(parallel, sizeof(parallel), "%lld",
-                       (long long)options->parallel); /* fits */
-    topic->limits[0] = '\0';
-    if (topic->is_parallel || options->rate[0] != '\0')
-        (void)snprintf(topic->limits, sizeof(topic->limits), "%s|%s",
-                       options->rate, parallel); /* fits */
+    write_limit(parallel, options->parallel);
+    write_limit(key_parallel, options->key_parallel);
+    limits[0] = '\0';
+    if (has_keys || topic->is_parallel || options->rate[0] != '\0')
+        len = snprintf(limits, sizeof(topic->limits), "%s|%s", options->rate,
+                       parallel); /* fits, as below */
+    if (has_keys)
+        (void)snprintf(limits + len, sizeof(topic->limits) - (size_t)len,
+                       "|%s|%s|%lld", options->key_rate, key_parallel,
+                       (long long)options->ageing);
     topic->tells_limits = true;
 }
 

@@ -286,6 +286,8 @@ static void deliver_node(struct weir__claimed_node *node,
         if (run->is_malformed)
             weir__topic_log_loss(&lease->topic->base, WEIR__LOSS_MALFORMED, 1,
                                  run->id);
+        node->is_laned = node->is_laned || run->record.key.len > 0 ||
+                         run->record.priority > 0;
         batch->run_count++;
         *arrival->end = run;
         arrival->end = &run->next;

@@ -63,6 +63,25 @@ static struct weir__item *push(struct weir__items *items)
     return &items->list[items->count++];
 }
 
+/* Its priority, a digit, and its key. False when out of memory. */
+static bool append_lane(struct weir__buf *bytes, struct weir__item *item,
+                        const struct weir__record *record)
+{
+    uint32_t level =
+        record->priority == 0 ? WEIR__LEVEL_NORMAL : record->priority - 1;
+    size_t at = bytes->len;
+    char digit;
+
+    if (record->key.len == 0 && level == WEIR__LEVEL_NORMAL)
+        return true;
+    digit = (char)('0' + (level < WEIR__LEVELS ? level : WEIR__LEVELS - 1));
+    weir__buf_append(bytes, &digit, 1);
+    weir__buf_append(bytes, record->key.ptr, record->key.len);
+    item->lane_at = (uint32_t)at;
+    item->lane_len = (uint32_t)(bytes->len - at);
+    return !bytes->failed;
+}
+
 struct weir__item *weir__items_append(struct weir__items *items,
                                       struct weir_slice id,
                                       const struct weir__record *record)
@@ -85,7 +104,12 @@ struct weir__item *weir__items_append(struct weir__items *items,
     item->id_len = (uint32_t)id.len;
     item->record_at = start + id.len + 1;
     item->record_len = (uint32_t)(bytes->len - item->record_at);
-    return item;
+    if (record == NULL || append_lane(bytes, item, record))
+        return item;
+    items->count--;
+    bytes->len = start;
+    bytes->failed = false;
+    return NULL;
 }
 
 static int compare(uint64_t one, uint64_t other)
@@ -96,7 +120,7 @@ static int compare(uint64_t one, uint64_t other)
 static int by_group(const void *left, const void *right)
 {
     const struct weir__item *one = left, *other = right;
-    bool have_keys = one->key_len > 0 && other->key_len > 0;
+    bool have_keys = weir__item_is_alone(one) && weir__item_is_alone(other);
 
     if (have_keys && one->code == WEIR_OK && other->code == WEIR_OK)
         return compare(one->index, other->index);
@@ -207,6 +231,7 @@ static size_t fitting(const struct weir__items *items, size_t first, size_t end,
         const struct weir__item *item = &one[count];
 
         if (item->group != one->group ||
+            (count > 0 && weir__item_is_alone(item)) ||
             (is_equal ? item->ms != one->ms : !are_near(items, one, count)))
             break;
         bytes += item->id_len + item->record_len + JOB_OVERHEAD;
@@ -306,8 +331,8 @@ void weir__planned_pack_plan(const struct weir__items *items, size_t first,
     size_t mixed;
 
     WEIR_ASSERT(first < end && end <= items->count);
-    if (items->list[first].key_len > 0)
-        end = first + 1; /* it may be replaced */
+    if (weir__item_is_alone(&items->list[first]))
+        end = first + 1; /* it may be replaced, or waits for its turn */
     mixed = fitting(items, first, end, false);
     planned.count = fitting(items, first, end, true);
     if (planned.count < mixed) {
@@ -429,10 +454,19 @@ void weir__planned_pack_when(struct weir__buf *buf,
             weir__pack_uint(buf, (uint64_t)first[i].ms);
         return;
     }
+    if (first->lane_len > 0) {
+        weir__buf_append(buf, "l", 1);
+        weir__buf_append(buf, items->bytes.ptr + first->lane_at, 1);
+    }
     len = snprintf(text, sizeof(text), "%c%" PRId64, is_absolute ? 'a' : 'r',
                    first->ms);
     WEIR_ASSERT(len > 0 && (size_t)len < sizeof(text));
     weir__buf_append(buf, text, (size_t)len);
+    if (first->lane_len > 0) {
+        weir__buf_append(buf, " ", 1);
+        weir__buf_append(buf, items->bytes.ptr + first->lane_at + 1,
+                         first->lane_len - 1);
+    }
 }
 
 bool weir__planned_packs_push(struct weir__planned_packs *planned_packs,

@@ -33,6 +33,8 @@ struct weir__item {
     uint32_t record_len;
     uint32_t body_len;
     uint32_t key_at, key_len; /* of its unique key and rule; no length: none */
+    uint32_t lane_at, lane_len; /* of the name of its lane (scripts/lib/lanes.lua);
+                                   no length: it has none */
     uint32_t holder_at; /* of the id of who holds that key; 0: not known */
     int code;           /* the answer, once it is known */
     weir_added_fn fn;
@@ -53,6 +55,12 @@ struct weir__items {
     struct weir__buf bytes;
     int64_t now_ms; /* server time when packs are planned, about */
 };
+
+/* It is in a pack of its own, by a script for such. */
+static inline bool weir__item_is_alone(const struct weir__item *item)
+{
+    return item->key_len > 0 || item->lane_len > 0;
+}
 
 void weir__items_fini(struct weir__items *items);
 

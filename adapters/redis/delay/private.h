@@ -65,6 +65,7 @@ struct weir__claimed_node {
     uint32_t ended;       /* leases that count and are not in the record yet */
     int64_t due_ms;       /* server time; of its first slot */
     bool is_mixed;        /* its pack is */
+    bool is_laned;        /* its job waits in a lane (scripts/lib/lanes.lua) */
     const uint8_t *table; /* of its slots, in its lease; NULL: all are due
                              then */
     uint32_t verdicts;    /* collected since the last flush */
@@ -142,7 +143,7 @@ struct weir__delay_topic {
     struct weir__delay *shared;
     uint32_t max_dead;
     uint32_t number; /* topics of the store are numbered from 1 */
-    char limits[72]; /* as it is served, for scripts/lib/limits.lua; "": none */
+    char limits[160]; /* as it is served, for scripts/lib/limits.lua; "": none */
     bool is_parallel;     /* one of them bounds how many run */
     bool tells_limits;    /* the next claim does, though there are none */
     uint64_t limits_told; /* connection of the last one that did */
@@ -231,7 +232,7 @@ enum {
     WEIR__GROUP_ABSOLUTE = 1,
     WEIR__GROUP_MADE = 2,
     WEIR__GROUP_DURABILITY = 8,  /* from this one on; 0: the server's alone */
-    WEIR__GROUP_UNIQUE = 1 << 20 /* it has a unique key */
+    WEIR__GROUP_UNIQUE = 1 << 20 /* it has a unique key, or is of a lane */
 };
 
 static inline uint32_t weir__group_durability(uint64_t group)

@@ -27,7 +27,7 @@ enum {
 enum { NODES, BACK, CLOSED, MOVES, ENDINGS, LISTS, ARGS = LISTS + 3 };
 
 /* The last argument. */
-enum { LEAVES_OUT = 1, WAKES = 2 };
+enum { LEAVES_OUT = 1, WAKES = 2, HAS_LANES = 4 };
 
 /* Of a lone call: what becomes of its claim. */
 enum { ENDS = 1, ENDS_AND_OFFERS = 2 };
@@ -393,6 +393,15 @@ static void write_ends(struct weir__buf *list,
     }
 }
 
+static bool has_lanes(const struct weir__settle_call *call)
+{
+    for (const struct weir__claimed_node *node = call->first; node != call->end;
+         node = node->next)
+        if (node->is_laned)
+            return true;
+    return false;
+}
+
 /* The script and its keys. */
 static void write_keys(struct weir__buf *buf,
                        const struct weir__settle_call *call)
@@ -427,6 +436,7 @@ static bool is_lone(const struct weir__settle_call *call)
 
     return !call->topic->is_parallel && call->nodes == 1 &&
            call->back_nodes == 0 && node->size == 1 && node->verdicts == 1 &&
+           !node->is_laned &&
            node->endings == 0 &&
            pack_of(node)->pack.count > 0 && /* else nothing is known of it */
            (done == NULL || (done == node->lease && done->next_done == NULL));
@@ -507,7 +517,8 @@ static void write_full(struct weir__buf *buf,
         buf->failed = buf->failed || lists[i].failed;
     }
     weir__resp_int(buf, topic->max_dead);
-    weir__resp_int(buf, topic->is_parallel ? WAKES : 0);
+    weir__resp_int(buf, (topic->is_parallel ? WAKES : 0) +
+                            (has_lanes(call) ? HAS_LANES : 0));
 }
 
 const struct weir__script *
@@ -527,7 +538,7 @@ void weir__settle_call_leave_out(struct weir__buf *buf)
     uint8_t *last = buf->ptr + buf->len - 3;
 
     WEIR_ASSERT(!buf->failed && buf->len > 3);
-    WEIR_ASSERT(*last >= '0' && *last <= '0' + LEAVES_OUT + WAKES);
+    WEIR_ASSERT(*last >= '0' && *last <= '0' + LEAVES_OUT + WAKES + HAS_LANES);
     *last |= LEAVES_OUT; /* '0' has none of the bits */
 }
 

@@ -70,7 +70,11 @@ void weir__item_write_key(struct weir__buf *buf,
     const uint8_t *at = items->bytes.ptr + item->key_at;
     struct weir__key_rule rule;
 
-    WEIR_ASSERT(item->key_len > 0);
+    if (item->key_len == 0) {
+        weir__resp_str(buf, "");
+        weir__resp_str(buf, "");
+        return;
+    }
     memcpy(&rule, at, sizeof(rule));
     weir__resp_bytes(buf, weir__slice_of(at + sizeof(rule), item->key_len));
     write_rule(buf, &rule);
@@ -172,9 +176,10 @@ bool weir__adds_find_keys(struct weir__adds *adds)
             item->code = find_key(adds, item);
         if (item->code != WEIR_OK)
             item->group = UINT32_MAX;
-        else if (item->key_len > 0)
+        else if (weir__item_is_alone(item))
             item->group |= WEIR__GROUP_UNIQUE;
-        has_some = has_some || item->key_len > 0 || item->code != WEIR_OK;
+        has_some =
+            has_some || weir__item_is_alone(item) || item->code != WEIR_OK;
     }
     return has_some;
 }

@@ -13,7 +13,8 @@ bool weir__item_set_key(struct weir__items *items, struct weir__item *item,
                         struct weir_slice key,
                         const struct weir__key_rule *rule);
 
-/* Append the last two arguments of a job: its key and its rule. */
+/* Append the last two arguments of a job: its key and its rule, empty where it
+ * has none. */
 void weir__item_write_key(struct weir__buf *buf,
                           const struct weir__items *items,
                           const struct weir__item *item);

@@ -210,6 +210,11 @@ struct weir_new_job {
     const char *unique_for;  /* "10m", "until-start" or "until-done" */
     const char *unique_else; /* "reject", "replace", "debounce", "throttle" */
     const char *max_wait;    /* "1h": of debounce */
+    /* Of delay topics: whose job it is, 1 to 2,048 bytes. Jobs with keys take
+     * turns, and the options `key_parallel` and `key_rate` bound each key. */
+    const char *key;
+    /* The same: "urgent", "high", "normal" or "low"; NULL is normal. */
+    const char *priority;
 };
 
 /* `code`: WEIR_OK, WEIR_EEXISTS (nothing changed: there is a job with this id,

@@ -158,6 +158,8 @@ struct new_job {
     std::string unique;
     std::string unique_for;
     std::string unique_else;
+    std::string key;
+    std::string priority;
     std::string max_wait;
 };
 
@@ -187,6 +189,8 @@ struct borrowed_job {
         job.unique = text(from.unique);
         job.unique_for = text(from.unique_for);
         job.unique_else = text(from.unique_else);
+        job.key = text(from.key);
+        job.priority = text(from.priority);
         job.max_wait = text(from.max_wait);
     }
 

@@ -1,11 +1,12 @@
 -- SPDX-License-Identifier: MIT
--- add_unique: jobs with unique keys (unique.lua) become claimable, one after
--- the other in the order in which they come, each in a pack of its own.
+-- add_unique: jobs with unique keys (unique.lua), or of lanes (lanes.lua),
+-- become claimable, one after the other in the order in which they come, each
+-- in a pack of its own.
 --
 -- KEYS  wait ids meta idle seen unique due absent, pack...
 -- ARGV  topic, kind, call slot, number, then for each job: id ('': weir made
---       it), pack ('': it was staged, as for add), when (due.lua: r or a), key,
---       rule
+--       it), pack ('': it was staged, as for add), when (due.lua: r, a or l),
+--       key, rule ('' both: it has no unique key)
 -- Reply as of add, but of each job that was not added come three: which one,
 --       counted from 0, what is told of slot 0, or 512: its key is held; and
 --       the id of who holds it, else ''. -3: its id, time, key or rule is none
@@ -34,7 +35,7 @@ local function unstage(i)
 end
 
 local known = call('HMGET', meta, 'kind', 'revision', 'max_pending', 'mark',
-                   'mixed_mark')
+                   'mixed_mark', 'lanes')
 local said = said_before(seen, call_slot, number)
 if said then
   for i = 0, jobs - 1 do unstage(i) end
@@ -51,30 +52,45 @@ call('ZCARD', wait) -- as types.lua says; the first job asks the others
 call('HLEN', due_key)
 
 --#include unique
+--#include lane_when
 local function read_job(i)
   local id, pack, when, key, rule = unpack(ARGV, FIRST_ARG + EACH * i,
                                            FIRST_ARG + EACH * i + EACH - 1)
-  local pack_key, due = KEYS[FIRST_PACK + i], nil
+  local pack_key, due, lane = KEYS[FIRST_PACK + i], nil, nil
   local seq = sub(pack_key, -12)
   if #when < 15 and find(when, '^[ra]%-?%d+$') then
     due = tonumber(sub(when, 2)) + (byte(when) == 114 and now or 0)
+  elseif byte(when) == 108 then -- 'l'
+    due, lane = lane_when(when, now)
   end
-  if id == '' then
+  local is_made = id == ''
+  if is_made then
     id = '~' .. seq .. '00'
   elseif #id > 128 or not find(id, '^["-z|][!-z|~]*$') then
     due = nil
   end
-  rule = read_rule(rule)
-  if not due or not rule or #key < 1 or #key > 2048 then return nil end
+  if key .. rule ~= '' then
+    rule = read_rule(rule)
+    if not rule or #key < 1 or #key > 2048 then return nil end
+    is_made = false
+  else
+    rule = nil
+  end
+  if not due then return nil end
   if due < now then due = now end
-  return { id = id, seq = seq, pack = pack, pack_key = pack_key, due = due,
-           key = key, rule = rule, first = now }
+  return { id = id, is_made = is_made, seq = seq, pack = pack,
+           pack_key = pack_key, due = due, lane = lane, key = key, rule = rule,
+           first = now }
 end
 
 local reply = { 0 }
 for i = 0, jobs - 1 do
   local job, what, holder = read_job(i), -3, nil
-  if job then what, holder = add_under_key(job) end
+  if job and job.rule then
+    what, holder = add_under_key(job)
+  elseif job then
+    what = add_alone(job)
+  end
   if what then
     unstage(i)
     local last = #reply

@@ -3,7 +3,8 @@
 -- that are not dead since the time given are left out.
 --
 -- KEYS  wait ids meta dead rec idle pack
--- ARGV  topic, jobs, header length, [ time of death, ... ] as msgpack
+-- ARGV  topic, jobs, header length, [ time of death, ... ] as msgpack, when
+--       (due.lua)
 -- Reply { requeued }, or { -1 } when the pack was not staged: nothing was done
 --#include node
 --#include number
@@ -49,7 +50,7 @@ end
 call('HSET', ids, unpack(fields))
 if count > 0 then call('SETRANGE', pack, 3, char(count)) end
 local entries = {}
-enter(entries, seq, jobs, 'r0', now, count > 0 and gone or nil)
+enter(entries, seq, jobs, ARGV[5], now, count > 0 and gone or nil)
 call_list('ZADD', wait, entries)
 call('ZREM', dead, unpack(moved))
 call('HDEL', rec, unpack(moved))

@@ -62,6 +62,12 @@ local closed, flat_moves = list_of(ARGV[4]), list_of(ARGV[5])
 local ends, most_dead = list_of(ARGV[6]), tonumber(ARGV[7])
 local flags = tonumber(ARGV[8] or 0)
 local leaves_out = flags % 2 == 1
+local prefix, laned, enter_lane = sub(wait, 1, -5), {}, nil
+local function open_lanes()
+  --#include lanes
+  return { of = lanes_of, entrance = lane_entrance, leave = leave_lane }
+end
+local lanes = flags >= 4 and open_lanes()
 
 for m = 1, #flat_moves, 7 do
   local record, jobs, id = unpack(flat_moves, m, m + 2)
@@ -292,6 +298,21 @@ if #back > 0 or #moves > 0 or #ends > 0 then
 end
 call_list('ZREM', run, to_remove)
 call_list('ZADD', run, to_keep)
+local is_freed = false
+local function leave(node)
+  local seq = sub(node, 1, 12)
+  if not laned[seq] then return end
+  is_freed = lanes.leave(prefix, node, laned[seq], now) or is_freed
+end
+if lanes then
+  local ended = {}
+  laned = lanes.of(prefix, node_names)
+  for _, node in ipairs(to_remove) do
+    leave(node)
+    if laned[sub(node, 1, 12)] then ended[#ended + 1] = sub(node, 1, 12) end
+  end
+  call_list('HDEL', prefix .. 'of', ended)
+end
 for _, node in ipairs(whole) do
   local names, from, to = unpack(node)
   local reply = redis.pcall('HDEL', ids, unpack(names, from, to))
@@ -321,6 +342,11 @@ if #back > 0 then
   local mark = call('HMGET', meta, 'mark', 'mixed_mark')
   local mark_end, mixed_end = number_of(mark[1], -1) + 1,
                               number_of(mark[2], -1) + 1
+  if lanes then
+    local nodes = {}
+    for b = 1, #back, 4 do nodes[#nodes + 1] = back[b] end
+    laned, enter_lane = lanes.of(prefix, nodes), lanes.entrance(prefix, meta, now)
+  end
   -- Returns how many are below the mark.
   local function give_back(list, name, under, due, slots)
     local seq, wanted, below = sub(name, 1, 12), {}, 0
@@ -332,7 +358,10 @@ if #back > 0 then
     local is_ripe = due < (region > 0 and mixed_end or mark_end)
     for i = 1, #slots do wanted[byte(slots, i)] = true end
     local function put(from, to, ended, stays, count)
-      if entry then
+      if laned[seq] then
+        leave(name)
+        enter_lane(list, name, due, ended / 128, laned[seq])
+      elseif entry then
         below = below + spread(list, entry, seq, from, to, stays, ended / 128,
                                mixed_end)
       else
@@ -459,10 +488,11 @@ if #deaths > 0 then
   evicted = keep_dead(ids, meta, dead, rec, now, deaths, most_dead)
 end
 if returned_due then first = min(first or returned_due, returned_due) end
-if flags >= 2 and settled + returned > 0 then
+if flags % 4 >= 2 and settled + returned > 0 then
   --#include ready
   if has_ready(wait, now) then first = min(first or now, now) end
 end
+if is_freed then first = min(first or now, now) end
 if first then
   --#include wake
   wake_one(idle, topic, first)

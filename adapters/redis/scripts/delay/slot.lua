@@ -33,6 +33,7 @@ local due_key = KEYS[9]
 local verb, id, seq, slot = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local deletes, reschedules = verb == 'delete', verb == 'reschedule'
 local by_index = slot == ''
+local prefix = sub(wait, 1, -5)
 if reschedules and not (#ARGV[6] < 15 and
                         string.find(ARGV[6], '^[ra]%-?%d+$')) then
   return redis.error_reply('ERR the time is neither r<ms> nor a<ms>')
@@ -69,7 +70,8 @@ elseif not pack.ids and tonumber(slot) <= pack.last then
 end
 local job = find_slot(wait, run, seq, pack.last, slots, due_key)
 if not job then return { 'none' } end
-if job.region > 0 and not due_key then
+local is_laned = job.region > MIXED
+if job.region == MIXED and not due_key then
   return redis.error_reply('ERR the job is in a mixed pack: give the key ' ..
                            'due behind idle')
 end
@@ -99,10 +101,17 @@ local left, mark_end = take_out(meta, seq, job)
 if reschedules then -- it stays a suspect
   local ms = tonumber(sub(ARGV[6], 2))
   local at = math.max(now, sub(ARGV[6], 1, 1) == 'a' and ms or now + ms)
-  left[#left + 1] = job.region + at + number - floor(number)
-  left[#left + 1] = node_name(seq, job.slot, job.slot)
+  local lane = is_laned and call('HGET', prefix .. 'of', seq)
+  if lane then
+    --#include lanes
+    lane_entrance(prefix, meta, now)(left, job.node, at, number - floor(number),
+                                     lane)
+  else
+    left[#left + 1] = job.region + at + number - floor(number)
+    left[#left + 1] = node_name(seq, job.slot, job.slot)
+    if at < mark_end then increment(meta, 'ready', 1) end
+  end
   call('ZADD', wait, unpack(left))
-  if at < mark_end then increment(meta, 'ready', 1) end
   wake_one(KEYS[8], ARGV[5], at)
   reply[2] = at
   return reply
@@ -110,10 +119,19 @@ end
 if #left > 0 then call('ZADD', job.key, unpack(left)) end
 if by_index then call('HDEL', ids, id) end
 note_gone(pack_key, pack, 1, due_key)
+local is_freed
+if is_laned or running then
+  local lane = redis.pcall('HGET', prefix .. 'of', seq)
+  if type(lane) == 'string' then
+    --#include lanes
+    is_freed = running and leave_lane(prefix, job.node, lane, now)
+    forget_lanes(prefix, { seq })
+  end
+end
 increment(meta, running and 'delrun' or 'delwait', 1)
 if running and KEYS[8] then
   --#include ready
-  if has_ready(wait, now) then
+  if is_freed or has_ready(wait, now) then
     wake_one(KEYS[8], string.match(wait, '{(.*)}'), now)
   end
 end

@@ -31,7 +31,7 @@ local total = {}
 local fields = { 'added', 'claimed', 'settled', 'retried', 'snoozed', 'failed',
                  'expired', 'returned', 'crashed', 'dropped', 'delwait',
                  'delrun', 'ready', 'requeued', 'mark', 'mixed_mark', 'kind',
-                 'paused', 'mixed', 'ticks', 'limits' }
+                 'paused', 'mixed', 'ticks', 'limits', 'lanes' }
 local values = call('HMGET', meta, unpack(fields))
 for i = 1, 16 do
   total[fields[i]] = number_of(values[i], i > 14 and -1 or 0)
@@ -52,6 +52,15 @@ if kind == 'delay' and has_mixed then
   local head = call('ZRANGEBYSCORE', wait, digits(MIXED), '+inf', 'WITHSCORES',
                     'LIMIT', 0, 1)
   if head[2] then see_head(head[2] - MIXED) end
+end
+
+local LANED = 3 * 2 ^ 44 -- lanes.lua; each node is one job
+if kind == 'delay' and values[22] then
+  ready = ready + call('ZCOUNT', wait, digits(LANED),
+                       '(' .. digits(LANED + now + 1))
+  local head = call('ZRANGEBYSCORE', wait, digits(LANED), '+inf', 'WITHSCORES',
+                    'LIMIT', 0, 1)
+  if head[2] then see_head(head[2] - LANED) end
 end
 
 -- The nodes that are due and not below the mark, and up to which ms these are

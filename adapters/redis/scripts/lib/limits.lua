@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- How many jobs of a topic may start and run, over all of its workers. `limits`
--- in `meta` has the options `rate` and `parallel` as they hold, as one writes
--- them, with a | between. `bucket` has two times in us: when all tokens of the
+-- in `meta` has the options `rate`, `parallel`, `key_rate`, `key_parallel` and
+-- `ageing` (in ms) as they hold, with a | between. `bucket` has two times in us: when all tokens of the
 -- rate will be back, and for when the last one who waits was told to come.
 local UNITS = { ms = 1000, s = 1e6, m = 6e7, h = 3.6e9, d = 8.64e10,
                 w = 6.048e11 }
@@ -39,7 +39,7 @@ end
 -- How many jobs may start (`room`): so many tokens and places are there.
 -- `running` tells how many run, if it is called.
 local function read_limits(meta, limits, time_us, running)
-  local rate, parallel = string.match(limits, '^(.*)|(%d*)$')
+  local rate, parallel = string.match(limits, '^([^|]*)|(%d*)')
   local limit = { tokens = math.huge, places = math.huge }
   limit.step, limit.burst = read_rate(rate or '')
   if limit.step then

@@ -1,6 +1,12 @@
 -- SPDX-License-Identifier: MIT
 -- One job of a pack, wherever it stands.
 
+-- What is added to due times where it stands in `wait`, as of mixed packs
+-- (mixed.lua) or of lanes (lanes.lua).
+local function region_of(score)
+  return score >= 3 * 2 ^ 44 and 3 * 2 ^ 44 or score >= MIXED and MIXED or 0
+end
+
 -- The slots that have this id: two where one of them was refused by add.
 local function slots_with(pack, id)
   local slots = {}
@@ -25,7 +31,7 @@ end
 -- node, when it is due; nil: none does.
 local function find_slot(wait, run, seq, last, slots, due_key)
   local function stand(slot, key, node, score)
-    local region = key == wait and tonumber(score) >= MIXED and MIXED or 0
+    local region = key == wait and region_of(tonumber(score)) or 0
     local lo, hi = node_bounds(node)
     local entry = region > 0 and due_key and lo < hi and
                   read_table(call('HGET', due_key, seq), hi) or nil
@@ -59,6 +65,6 @@ local function take_out(meta, seq, job)
     carve(left, job.score, seq, job.lo, job.hi, own)
   end
   call('ZREM', job.key, job.node)
-  if not job.runs and job.due < mark_end then increment(meta, 'ready', -1) end
+  if not job.runs and job.region <= MIXED and job.due < mark_end then increment(meta, 'ready', -1) end
   return left, mark_end
 end

@@ -19,7 +19,7 @@
 --
 -- In scope are number.lua, wake.lua, `call`, `sub`, the keys `wait`, `ids`,
 -- `meta`, `idle`, `unique`, `due_key`, what they begin with (`prefix`), `now`,
--- and of `meta` the fields kind, revision, max_pending, mark, mixed_mark
+-- and of `meta` the fields kind, revision, max_pending, mark, mixed_mark, lanes
 -- (`known`). Packs of holders are not declared, as those of push.lua.
 --#include unique_moved
 local HELD = 512 -- what is told of a job whose key another one has
@@ -105,6 +105,9 @@ local function remove(entry)
     call('ZREM', wait, entry.node)
     call('DEL', prefix .. 'p:' .. entry.seq)
   end
+  if known[6] then
+    call('HDEL', prefix .. 'of', entry.pack and entry.place or entry.seq)
+  end
   call('HDEL', ids, entry.id)
   deleted = deleted + 1
   if was_ready then unready = unready + 1 end
@@ -132,6 +135,41 @@ local function decide(job, entry)
   return due, entry
 end
 
+-- Put a job where it goes: what add.lua tells of it where it cannot be.
+local function place(job)
+  if job.pack == '' and call('PERSIST', job.pack_key) == 0 then
+    return call('EXISTS', job.pack_key) == 1 and -1 or -2
+  elseif job.pack ~= '' and not call('SET', job.pack_key, job.pack, 'NX') then
+    return -1
+  end
+end
+
+local enter_lane
+local function enter_job(job, due)
+  local entries = { digits(due), job.seq .. '0000' }
+  if job.lane then
+    --#include lanes
+    enter_lane = enter_lane or lane_entrance(prefix, meta, now)
+    entries = {}
+    enter_lane(entries, job.seq .. '0000', due, 0, job.lane)
+  end
+  if not job.is_made then call('HSET', ids, job.id, job.seq) end
+  call('ZADD', wait, unpack(entries))
+  added = added + 1
+  if not first_due or due < first_due then first_due = due end
+  first_seq = added == 1 and not job.lane and job.seq or nil
+end
+
+-- Add a job that has no unique key. Returns as add_under_key.
+local function add_alone(job)
+  if not job.is_made and call('HEXISTS', ids, job.id) == 1 then return 0 end
+  if left and left < 1 then return 256 end
+  local what = place(job)
+  if what then return what end
+  left = left and left - 1
+  enter_job(job, job.due)
+end
+
 -- Add a job: `id`, `seq`, `pack` and the `pack_key` where it goes ('': it is
 -- there, staged), `due`, which is not in the past, `key`, `rule`, and `first`,
 -- which is now. Returns nothing, or what is told of it: 0, 256, -1, -2 as
@@ -144,11 +182,8 @@ local function add_under_key(job)
   if not due then return HELD, entry.id end
   if left and left < 1 and not before then return 256 end
   local rule, till, seq = job.rule, 0, job.seq
-  if job.pack == '' and call('PERSIST', job.pack_key) == 0 then
-    return call('EXISTS', job.pack_key) == 1 and -1 or -2
-  elseif job.pack ~= '' and not call('SET', job.pack_key, job.pack, 'NX') then
-    return -1
-  end
+  local what = place(job)
+  if what then return what end
   if before then
     remove(before)
   elseif left then
@@ -161,11 +196,7 @@ local function add_under_key(job)
           call('HSET', unique, job.key,
                write_entry(rule.form, seq, till, before and before.first or now,
                            due, job.id))
-  call('HSET', ids, job.id, seq)
-  call('ZADD', wait, digits(due), seq .. '0000')
-  added = added + 1
-  if not first_due or due < first_due then first_due = due end
-  first_seq = added == 1 and seq or nil
+  enter_job(job, due)
 end
 
 -- Some entries, by chance: a key that nobody takes again does not stay.

@@ -18,4 +18,10 @@ for _, worker in ipairs(call('ZRANGE', KEYS[#KEYS], 0, MOST_IDLE - 1)) do
   if publish(worker, ARGV[1]) > 0 then return { -2, worker } end
 end
 call('UNLINK', unpack(KEYS))
+local prefix = string.sub(KEYS[1], 1, -4) -- and what lanes.lua has
+for _, name in ipairs(call('ZRANGE', prefix .. 'turns', 0, -1)) do
+  call('UNLINK', prefix .. 'lane:' .. name,
+       prefix .. 'on:' .. string.sub(name, 2))
+end
+call('UNLINK', prefix .. 'turns', prefix .. 'of', prefix .. 'rates')
 return { 1 }

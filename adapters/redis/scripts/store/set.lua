@@ -20,14 +20,23 @@ local kind = topic_kind(meta, ids, ARGV[1])
 local KEPT = { kind = true, paused = true, revision = true, max_pending = true,
                server = true, met = true }
 
--- What claims hold the topic to (limits.lua): rate|parallel. A part that is not
--- named stays, since it may be from a worker's configuration.
+local LIMITS = { rate = 1, parallel = 2, key_rate = 3, key_parallel = 4,
+                 ageing = 5 }
+
+-- What claims hold the topic to (limits.lua). A part that is not named stays,
+-- since it may be from a worker's configuration.
 local function keep_limit(name, value)
-  local rate, parallel = string.match(call('HGET', meta, 'limits') or '|',
-                                      '^(.*)|(.*)$')
-  if value == 'none' then value = '' end
-  if name == 'rate' then rate = value else parallel = value end
-  call('HSET', meta, 'limits', (rate or '') .. '|' .. (parallel or ''))
+  local parts = { string.match((call('HGET', meta, 'limits') or '') .. '||||',
+                               '^([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)') }
+  if name == 'ageing' and value ~= '' then
+    --#include duration
+    value = digits(read_ms(value) or 60000)
+  end
+  parts[LIMITS[name]] = value == 'none' and '' or value
+  local text = table.concat(parts, '|', 1, 2)
+  local rest = table.concat(parts, '|', 3, 5)
+  if rest ~= '||' then text = text .. '|' .. rest end
+  call('HSET', meta, 'limits', text)
   call('HDEL', meta, 'offer') -- none is handed over
 end
 
@@ -66,7 +75,7 @@ for i = 2, #ARGV, 2 do
       call('HDEL', meta, 'max_pending')
     end
   end
-  if name == 'rate' or name == 'parallel' then keep_limit(name, value) end
+  if LIMITS[name] then keep_limit(name, value) end
 end
 if call('HGET', meta, 'limits') == '|' then call('HDEL', meta, 'limits') end
 return { increment(meta, 'revision', 1) }

@@ -1,0 +1,209 @@
+-- SPDX-License-Identifier: MIT
+-- Whose turn it is, for claim.lua: lanes (lanes.lua) in one order with what has
+-- none. A lane counts by the time of its turn, less `ageing` for each level of
+-- priority above normal. A key's turn comes when its first job is due, and
+-- after a job of it was given at once, behind all that wait by then; jobs
+-- without a key have turns by their due times.
+--
+-- In scope are lanes.lua, limits.lua, `prefix`, `wait`, `run`, `now`,
+-- `time_us`. `rules` are `key_rate`, `key_parallel`, `ageing`, as text.
+local RECHECK_MS = 1000 -- blocked ones: who runs may have gone unseen
+local function lane_turns(rules, most)
+  local turns, order, seen, keys = prefix .. 'turns', {}, {}, {}
+  local ageing = number_of(rules.ageing, 60000)
+  local parallel = number_of(rules.key_parallel)
+  local step, burst = read_rate(rules.key_rate or '')
+
+  -- How many jobs of a key may start.
+  local function key_of(lane)
+    local key = keys[lane.key]
+    if key then return key end
+    key = { places = math.huge, tokens = math.huge }
+    keys[lane.key] = key
+    if lane.key == '' then return key end
+    if parallel > 0 then
+      local on = prefix .. 'on:' .. lane.key
+      local nodes = call('ZRANGE', on, '0', '-1')
+      key.places = parallel - #nodes
+      if key.places <= 0 then
+        local gone = {}
+        for i, score in ipairs(call('ZMSCORE', run, unpack(nodes))) do
+          if not score then gone[#gone + 1] = nodes[i] end
+        end
+        call_list('ZREM', on, gone)
+        key.places = key.places + #gone
+      end
+    end
+    if step then
+      local full = tonumber(call('HGET', prefix .. 'rates', lane.key) or 0)
+      local all = step * burst
+      key.full = min(math.max(full or 0, time_us), time_us + all)
+      key.tokens = floor((time_us + all - key.full) / step + 1e-6)
+    end
+    return key
+  end
+
+  local function is_before(a, b)
+    if a.at ~= b.at then return a.at < b.at end
+    return a.name < b.name
+  end
+
+  local function insert(lane)
+    local at = #order
+    while at > 0 and is_before(lane, order[at]) do at = at - 1 end
+    table.insert(order, at + 1, lane)
+  end
+
+  for level = 0, BLOCKED do
+    local from = level * LEVEL
+    local some = call('ZRANGEBYSCORE', turns, digits(from),
+                      '(' .. digits(from + now + 1), 'WITHSCORES', 'LIMIT', '0',
+                      digits(most))
+    for i = 1, #some, 2 do
+      local name = some[i]
+      local lane = { name = name, key = sub(name, 2), next = 1, given = {},
+                     turn = some[i + 1] - from }
+      lane.ahead = (2 - (byte(name) - 48)) * ageing
+      lane.at = lane.turn - lane.ahead
+      order[#order + 1], seen[#seen + 1] = lane, lane
+    end
+  end
+  table.sort(order, is_before)
+  local batch = math.max(math.ceil(most / math.max(#order, 1)), 2)
+
+  -- The next nodes of a lane that are due; false: there are none.
+  local function fill(lane)
+    local key, nodes = prefix .. 'lane:' .. lane.name, {}
+    call_list('ZREM', key, lane.given)
+    for _ = 1, 4 do
+      local due = call('ZRANGEBYSCORE', key, '-inf', '(' .. digits(now + 1),
+                       'LIMIT', '0', digits(batch))
+      local scores = due[1] and call('ZMSCORE', wait, unpack(due)) or {}
+      local gone = {}
+      for i, node in ipairs(due) do
+        local score = tonumber(scores[i] or 0) - LANED
+        if score >= now + 1 then -- it was put off
+          call('ZADD', key, digits(floor(score)), node)
+        elseif score >= 0 then
+          nodes[#nodes + 1] = { score, node }
+        else
+          gone[#gone + 1] = node
+        end
+      end
+      call_list('ZREM', key, gone)
+      lane.is_open = #due == batch
+      if nodes[1] or not lane.is_open then break end
+    end
+    lane.nodes, lane.next, lane.given = nodes, 1, {}
+    return nodes[1] ~= nil
+  end
+
+  -- When the next one counts as due, and whether it is a suspect; nil: no other
+  -- one may start.
+  local function peek()
+    while order[1] do
+      local lane = order[1]
+      local key = key_of(lane)
+      if key.places > 0 and key.tokens > 0 and
+         (lane.nodes and lane.nodes[lane.next] or
+          (not lane.nodes or lane.is_open) and fill(lane)) then
+        local score = lane.nodes[lane.next][1]
+        return lane.at, score > floor(score)
+      end
+      lane.is_touched = true
+      table.remove(order, 1)
+    end
+  end
+
+  -- Its lane has no other turn in this claim.
+  local function skip() table.remove(order, 1) end
+
+  -- Take it: its score, as in `wait` without LANED, and its node.
+  local function take()
+    local lane = table.remove(order, 1)
+    local key, node = key_of(lane), lane.nodes[lane.next]
+    lane.next, lane.given[#lane.given + 1] = lane.next + 1, node[2]
+    lane.is_touched = true
+    if lane.key ~= '' then
+      lane.turn = now
+      key.places, key.tokens = key.places - 1, key.tokens - 1
+      if key.full then
+        key.full, key.is_used = key.full + step, true
+      end
+      if parallel > 0 then
+        call('ZADD', prefix .. 'on:' .. lane.key, '0', node[2])
+      end
+    elseif lane.nodes[lane.next] then
+      lane.turn = floor(lane.nodes[lane.next][1])
+    end
+    lane.at = lane.turn - lane.ahead
+    insert(lane)
+    return node[1], node[2]
+  end
+
+  -- The turn that a lane has from now on; nil: nothing waits in it.
+  local function next_turn(lane)
+    local head = call('ZRANGE', prefix .. 'lane:' .. lane.name, '0', '0',
+                      'WITHSCORES')
+    if not head[1] then return nil end
+    local key, due = key_of(lane), floor(tonumber(head[2]))
+    if key.places <= 0 then return BLOCKED * LEVEL + now + RECHECK_MS end
+    if lane.key ~= '' then
+      due = math.max(lane.turn, due)
+      if key.tokens <= 0 then
+        local token = (key.full - (burst - 1) * step) / 1000
+        due = math.max(due, math.ceil(token))
+      end
+    end
+    return (byte(lane.name) - 48) * LEVEL + due
+  end
+
+  -- Some, by chance: a key that nobody takes again does not stay.
+  local function look_around()
+    local some = call('HRANDFIELD', prefix .. 'rates', '-4', 'WITHVALUES')
+    for i = 1, #some, 2 do
+      if (tonumber(some[i + 1]) or 0) <= time_us then
+        call('HDEL', prefix .. 'rates', some[i])
+      end
+    end
+    for _, seq in ipairs(call('HRANDFIELD', prefix .. 'of', '-2')) do
+      if call('EXISTS', prefix .. 'p:' .. seq) == 0 then
+        call('HDEL', prefix .. 'of', seq)
+      end
+    end
+  end
+
+  -- Behind the last one. Returns when the next lane has its turn; nil: none.
+  local function finish()
+    for _, lane in ipairs(seen) do
+      if lane.is_touched then
+        call_list('ZREM', prefix .. 'lane:' .. lane.name, lane.given)
+        local turn = next_turn(lane)
+        if turn then
+          call('ZADD', turns, digits(turn), lane.name)
+        else
+          call('ZREM', turns, lane.name)
+        end
+      end
+    end
+    for name, key in pairs(keys) do
+      if key.is_used then
+        call('HSET', prefix .. 'rates', name, digits(math.ceil(key.full)))
+      end
+    end
+    look_around()
+    local first
+    for level = 0, BLOCKED do
+      local from = level * LEVEL
+      local head = call('ZRANGEBYSCORE', turns, digits(from),
+                        '(' .. digits(from + LEVEL), 'WITHSCORES', 'LIMIT', '0',
+                        '1')
+      if head[2] then
+        first = min(first or math.huge, floor(head[2] - from))
+      end
+    end
+    return first
+  end
+
+  return { peek = peek, skip = skip, take = take, finish = finish }
+end

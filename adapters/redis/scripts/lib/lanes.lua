@@ -1,0 +1,73 @@
+-- SPDX-License-Identifier: MIT
+-- Jobs with a key or a priority, each in a pack of its own. They wait in `wait`
+-- at their due time and LANED, where no claim looks for what is due, and in a
+-- lane of all that have the same priority and key. A lane's name is the digit
+-- of the priority (0 urgent, 1 high, 2 normal, 3 low) and the key.
+--   of         hash: of a pack's name its lane, until its job has ended
+--   lane:NAME  zset: nodes that wait, by due time. What `wait` has not there is
+--              not in it any more: who looks removes it
+--   turns      zset: lanes by LEVEL * priority + ms of their next turn; those
+--              whose key may not run another job by LEVEL * BLOCKED
+--   on:KEY     zset: nodes of a key that run, where `key_parallel` bounds them;
+--              what `run` has not does not
+--   rates      hash: of a key when all tokens of its `key_rate` will be back
+-- `lanes` in `meta` is there from the first such job on. These keys begin as
+-- `wait` does and are not declared, as packs of push.lua.
+local LANED, LEVEL, BLOCKED = 3 * 2 ^ 44, 2 ^ 45, 4
+
+-- A function that puts a node into its lane and appends its score in `wait`
+-- and its name to `list`. `state` as in suspect.lua.
+local function lane_entrance(prefix, meta, now)
+  local of, turns = prefix .. 'of', prefix .. 'turns'
+  return function(list, node, due, state, name)
+    local at = tonumber(redis.call('ZSCORE', turns, name) or 'nan')
+    local turn = (string.byte(name) - 48) * LEVEL + math.max(due, now)
+    if at ~= at then redis.call('HSET', meta, 'lanes', '1') end
+    if at ~= at or at < BLOCKED * LEVEL and turn < at then
+      redis.call('ZADD', turns, digits(turn), name)
+    end
+    redis.call('HSET', of, string.sub(node, 1, 12), name)
+    redis.call('ZADD', prefix .. 'lane:' .. name, digits(due), node)
+    list[#list + 1] = state == 0 and digits(LANED + due) or LANED + due + state
+    list[#list + 1] = node
+  end
+end
+
+-- The lanes of these nodes, by the names of their packs.
+local function lanes_of(prefix, nodes)
+  local seqs, lanes = {}, {}
+  for _, node in ipairs(nodes) do
+    if string.sub(node, 13) == '0000' then
+      seqs[#seqs + 1] = string.sub(node, 1, 12)
+    end
+  end
+  for from = 1, #seqs, 1000 do
+    local to = math.min(from + 999, #seqs)
+    local names = redis.call('HMGET', prefix .. 'of', unpack(seqs, from, to))
+    for i = from, to do lanes[seqs[i]] = names[i - from + 1] or nil end
+  end
+  return lanes
+end
+
+-- A job of a lane does not run any more. Returns whether another one of its key
+-- may start that could not before.
+local function leave_lane(prefix, node, name, now)
+  local key, is_freed = string.sub(name, 2), false
+  if key == '' or redis.call('ZREM', prefix .. 'on:' .. key, node) == 0 then
+    return false
+  end
+  for level = 0, 3 do
+    local lane, turns = level .. key, prefix .. 'turns'
+    local at = tonumber(redis.call('ZSCORE', turns, lane) or 0)
+    if at >= BLOCKED * LEVEL then
+      redis.call('ZADD', turns, digits(level * LEVEL + now), lane)
+      is_freed = true
+    end
+  end
+  return is_freed
+end
+
+-- Jobs of these packs are gone, wherever they were.
+local function forget_lanes(prefix, seqs)
+  call_list('HDEL', prefix .. 'of', seqs)
+end
