@@ -71,11 +71,18 @@ int weir__key_check(const char *name, struct weir_slice key,
                            key.len, WEIR__UNIQUE_MAX);
 }
 
+static const char *const levels[WEIR__LEVELS] = {"urgent", "high", "normal",
+                                                 "low"};
+
+const char *weir__priority_name(uint32_t priority)
+{
+    return priority == 0 || priority > WEIR__LEVELS ? NULL
+                                                    : levels[priority - 1];
+}
+
 int weir__priority_read(const char *name, const char *text,
                         uint32_t *ret_priority, struct weir_error *err)
 {
-    static const char *const levels[WEIR__LEVELS] = {"urgent", "high", "normal",
-                                                     "low"};
     uint32_t level = 0;
 
     *ret_priority = 0;

@@ -36,6 +36,9 @@ int weir__key_rule_read(const struct weir__key_texts *texts,
 int weir__priority_read(const char *name, const char *text,
                         uint32_t *ret_priority, struct weir_error *err);
 
+/* NULL: it is normal. */
+const char *weir__priority_name(uint32_t priority);
+
 /* Check a key. WEIR_EINVAL with a sentence that begins with `name`. */
 int weir__key_check(const char *name, struct weir_slice key,
                     struct weir_error *err);

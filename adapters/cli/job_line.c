@@ -54,11 +54,12 @@ static int refuse_name(const char *name, struct weir_error *err)
         return weir__error_set(err, WEIR_EINVAL,
                                "unknown name \"%s\"; did you mean \"%s\"?",
                                quote, near);
-    return weir__error_set(err, WEIR_EINVAL,
-                           "unknown name \"%s\"; a job has id, delay, at, "
-                           "body, retry, ttl, url, group, durability, unique, "
-                           "for, else, max_wait, key, priority, headers, past and msgpack",
-                           quote);
+    return weir__error_set(
+        err, WEIR_EINVAL,
+        "unknown name \"%s\"; a job has id, delay, at, "
+        "body, retry, ttl, url, group, durability, unique, "
+        "for, else, max_wait, key, priority, headers, past and msgpack",
+        quote);
 }
 
 /* A text with its NUL behind it; null is none. */

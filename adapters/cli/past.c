@@ -403,6 +403,7 @@ struct json_object *weir__export_json(const char *topic,
         weir__field_text("id", job->id), text_field("group", job->group),
         time_field("at", is_waiting && job->group.len == 0 ? job->due_ms : 0),
         text_field("retry", job->retry), ttl_field(job->ttl_ms),
-        text_field("url", job->url), headers_field(topic, job), past_field(job),
-        body_field(job->body));
+        text_field("url", job->url), text_field("key", job->key),
+        text_field("priority", weir__slice_str(job->priority)),
+        headers_field(topic, job), past_field(job), body_field(job->body));
 }

@@ -151,7 +151,8 @@ call_new(struct weir__adds *adds,
         return NULL;
     }
     call->number = adds->topic->base.store->seqs.last;
-    call->has_keys = weir__item_is_alone(&adds->items.list[planned_packs[0].first]);
+    call->has_keys =
+        weir__item_is_alone(&adds->items.list[planned_packs[0].first]);
     call->request.store = adds->topic->base.store;
     call->request.done = on_added;
     call->adds = adds;

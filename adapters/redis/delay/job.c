@@ -77,6 +77,8 @@ int weir__job_read(struct weir_slice bytes, const char *seq,
             .reason = weir__slice_str("malformed")}; /* there, but unreadable */
     info->counters = record.counters;
     info->url = record.url;
+    info->key = record.key;
+    info->priority = weir__priority_name(record.priority);
     info->retry = record.retry;
     info->ttl_ms = record.ttl_ms;
     info->reason = record.reason;

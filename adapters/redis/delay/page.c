@@ -112,6 +112,13 @@ bool weir__page_is_passed(const struct weir__pages *pages,
            slot <= passed->slot;
 }
 
+static int64_t region_of(double score)
+{
+    return score >= (double)WEIR__LANED_MS   ? WEIR__LANED_MS
+           : score >= (double)WEIR__MIXED_MS ? WEIR__MIXED_MS
+                                             : 0;
+}
+
 static void add_member(struct weir__pages *pages, struct weir_slice name,
                        double score)
 {
@@ -125,10 +132,11 @@ static void add_member(struct weir__pages *pages, struct weir_slice name,
         return; /* none of ours */
     *member = (struct weir__member){
         .at = pages->names.len, .len = name.len, .score = score};
-    if (score >= (double)WEIR__MIXED_MS && pages->state != WEIR_JOB_DEAD &&
-        pages->state != WEIR_JOB_RUNNING) {
-        score -= (double)WEIR__MIXED_MS;
-        member->has_table = hi > lo;
+    if (pages->state != WEIR_JOB_DEAD && pages->state != WEIR_JOB_RUNNING) {
+        int64_t region = region_of(score);
+
+        score -= (double)region;
+        member->has_table = region == WEIR__MIXED_MS && hi > lo;
     }
     member->ms = (int64_t)score;
     member->crashes =
@@ -140,11 +148,11 @@ static void add_member(struct weir__pages *pages, struct weir_slice name,
         pages->names.len = member->at;
 }
 
-/* What is ready stands in plain packs up to the bound, then in mixed ones. */
+/* What is ready stands in plain packs up to the bound, then in mixed ones, then
+ * in lanes. */
 static bool is_beyond(const struct weir__pages *pages, double score)
 {
-    return (double)(int64_t)score >
-           pages->bound + (pages->in_mixed ? (double)WEIR__MIXED_MS : 0);
+    return (double)(int64_t)score > pages->bound + (double)pages->region;
 }
 
 void weir__page_place_behind(struct weir__page_place *place, double score,
@@ -389,11 +397,11 @@ static void request_page(struct weir__pages *pages)
 
 void weir__pages_next(struct weir__pages *pages)
 {
-    if (pages->is_last && pages->left > 0 && !pages->in_mixed &&
+    if (pages->is_last && pages->left > 0 && pages->region < WEIR__LANED_MS &&
         pages->state == WEIR_JOB_READY) {
-        pages->in_mixed = true;
+        pages->region = pages->region == 0 ? WEIR__MIXED_MS : WEIR__LANED_MS;
         pages->is_last = false;
-        place_at(pages, WEIR__MIXED_MS);
+        place_at(pages, pages->region);
     }
     if (pages->is_last || pages->left == 0)
         pages->end(pages, WEIR_OK);
@@ -420,8 +428,8 @@ static void on_time(struct weir__request *request, int code,
     if (!pages->is_placed)
         place_at(pages,
                  pages->state == WEIR_JOB_SCHEDULED ? pages->now_ms + 1 : 0);
-    pages->in_mixed = pages->state == WEIR_JOB_READY &&
-                      pages->place.score >= (double)WEIR__MIXED_MS;
+    if (pages->state == WEIR_JOB_READY)
+        pages->region = region_of(pages->place.score);
     weir__pages_next(pages);
 }
 

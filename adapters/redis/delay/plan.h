@@ -33,7 +33,8 @@ struct weir__item {
     uint32_t record_len;
     uint32_t body_len;
     uint32_t key_at, key_len; /* of its unique key and rule; no length: none */
-    uint32_t lane_at, lane_len; /* of the name of its lane (scripts/lib/lanes.lua);
+    uint32_t lane_at,
+        lane_len;       /* of the name of its lane (scripts/lib/lanes.lua);
                                    no length: it has none */
     uint32_t holder_at; /* of the id of who holds that key; 0: not known */
     int code;           /* the answer, once it is known */

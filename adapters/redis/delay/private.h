@@ -52,6 +52,8 @@ enum {
 /* What is on top of a due time in `wait` where the pack is mixed: its slots are
  * due one after the other (scripts/lib/mixed.lua). */
 #define WEIR__MIXED_MS (INT64_C(1) << 45)
+/* And of lanes (scripts/lib/lanes.lua). */
+#define WEIR__LANED_MS (INT64_C(3) << 44)
 
 /* One claimed node. */
 struct weir__claimed_node {
@@ -143,7 +145,8 @@ struct weir__delay_topic {
     struct weir__delay *shared;
     uint32_t max_dead;
     uint32_t number; /* topics of the store are numbered from 1 */
-    char limits[160]; /* as it is served, for scripts/lib/limits.lua; "": none */
+    char
+        limits[160]; /* as it is served, for scripts/lib/limits.lua; "": none */
     bool is_parallel;     /* one of them bounds how many run */
     bool tells_limits;    /* the next claim does, though there are none */
     uint64_t limits_told; /* connection of the last one that did */
@@ -457,7 +460,8 @@ struct weir__pages {
     size_t wanted;  /* members of this page */
     size_t count;   /* that came */
     bool is_last;
-    bool in_mixed; /* of what is ready those of mixed packs come last */
+    int64_t region; /* what is ready stands in three, one behind the other: 0,
+                       WEIR__MIXED_MS, WEIR__LANED_MS */
     struct weir__buf names, tables, workers;
     struct weir__member members[WEIR__PAGE];
 };

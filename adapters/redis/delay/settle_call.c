@@ -436,8 +436,7 @@ static bool is_lone(const struct weir__settle_call *call)
 
     return !call->topic->is_parallel && call->nodes == 1 &&
            call->back_nodes == 0 && node->size == 1 && node->verdicts == 1 &&
-           !node->is_laned &&
-           node->endings == 0 &&
+           !node->is_laned && node->endings == 0 &&
            pack_of(node)->pack.count > 0 && /* else nothing is known of it */
            (done == NULL || (done == node->lease && done->next_done == NULL));
 }

@@ -342,6 +342,8 @@ struct weir_job_info {
         counters;   /* attempt: runs so far, 0 before the first */
     int64_t due_ms; /* server time; -1 while running; when dead: of death */
     struct weir_slice url;    /* empty: none */
+    struct weir_slice key;    /* the same */
+    const char *priority;     /* NULL: it is normal */
     struct weir_slice retry;  /* ladder of the job itself; empty: none */
     int64_t ttl_ms;           /* 0: none */
     struct weir_slice reason; /* why it is dead: "failed", "exhausted", ...;

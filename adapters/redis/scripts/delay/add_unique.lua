@@ -66,7 +66,8 @@ local function read_job(i)
   local is_made = id == ''
   if is_made then
     id = '~' .. seq .. '00'
-  elseif #id > 128 or not find(id, '^["-z|][!-z|~]*$') then
+  elseif #id > 128 or not find(id, '^["-z|~][!-z|~]*$') or
+         key ~= '' and byte(id) == 126 then -- what is restored has made ones
     due = nil
   end
   if key .. rule ~= '' then

@@ -169,6 +169,14 @@ end
 
 local record_of, rewrite, max_dead
 
+-- When it runs again, in its lane where it has one (lanes.lua).
+local function lane_of(record, when)
+  local own = record.options or {}
+  if not own.key and not own.priority then return when end
+  local level = min(math.max(own.priority or 3, 1), 4) - 1
+  return 'l' .. digits(level) .. when .. ' ' .. (own.key or '')
+end
+
 -- The job runs again, or is dead.
 local function note_fate(job, record, source)
   local bytes, delay = rewrite(job, record)
@@ -179,7 +187,7 @@ local function note_fate(job, record, source)
   weight = weight + #bytes
   if delay then
     list[at + 1], list[at + 2], list[at + 3] = bytes, 1, id
-    list[at + 4] = 'r' .. digits(delay)
+    list[at + 4] = lane_of(record, 'r' .. digits(delay))
     list[at + 5] = job.verdict == 'snooze' and 0 or 1
     list[at + 6], list[at + 7] = { source }, ''
   else
@@ -246,7 +254,8 @@ local function settle(KEYS, ARGV)
   --#include outbox
   --#include delay/settle
 end
-local wakes = redis.call('HGET', KEYS[5], 'limits') and '2' or '0'
+local known = redis.call('HMGET', KEYS[5], 'limits', 'lanes')
+local wakes = digits((known[1] and 2 or 0) + (known[2] and 4 or 0))
 local reply = settle(keys, { string.match(wait, '{(.*)}'), nodes, back, closed,
                              moves, ends, max_dead or 1, wakes })
 for i = 2, #reply - 1, 2 do

@@ -213,10 +213,9 @@ if nodes[1] or back[1] then
     --#include delay/settle
   end
   keys[#keys + 1] = KEYS[13]
-  local wakes = '0'
-  if redis.call('HGET', KEYS[5], 'limits') then
-    wakes, reply[3] = '2', 0 -- places are free again
-  end
+  local known = redis.call('HMGET', KEYS[5], 'limits', 'lanes')
+  local wakes = digits((known[1] and 2 or 0) + (known[2] and 4 or 0))
+  if known[1] then reply[3] = 0 end -- places are free again
   settle(keys, { string.match(wait, '{(.*)}'), nodes, back, { token }, {}, ends,
                  settings.max_dead, wakes })
 end

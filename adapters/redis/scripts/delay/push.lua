@@ -5,7 +5,7 @@
 -- KEYS  wait ids meta idle options absent
 -- ARGV  topic, id ('': weir makes one), body, when (due.lua: r or a), then
 --       pairs: `retry`, `ttl_ms`, `url`, `header:NAME`, `unique`, `for`,
---       `else` or `max_wait`, and its value
+--       `else`, `max_wait`, `key` or `priority`, and its value
 -- Reply { 'added', id }, { 'exists', id }, { 'held', id } of the job that has
 --       its unique key, { 'full', '' } where as many jobs wait as may, or
 --       { 'kind', kind } of a topic of another one: nothing was changed. An
@@ -36,7 +36,8 @@ else
   end
 end
 
-local told, rule = '\192', nil
+local LEVELS = { urgent = 1, high = 2, normal = 3, low = 4 } -- and one
+local told, rule, lane = '\192', nil, nil
 if ARGV[5] and not wrong then
   local map, headers = {}, nil
   for i = 5, #ARGV, 2 do
@@ -52,14 +53,22 @@ if ARGV[5] and not wrong then
                       name == 'max_wait') then
       rule = rule or {}
       rule[name] = value
+    elseif name == 'key' and value and #value > 0 and #value <= 2048 then
+      map.key = value
+    elseif name == 'priority' and LEVELS[value] then
+      map.priority = LEVELS[value] ~= 3 and LEVELS[value] or nil
     elseif value and (name == 'retry' or name == 'url' and #value <= 2048) then
       map[name] = value
     else
       wrong = 'an option is not retry, ttl_ms, url (2,048 bytes), ' ..
-              'header:NAME, unique, for, else or max_wait, with its value'
+              'header:NAME, unique, for, else, max_wait, key or priority, ' ..
+              'with its value'
     end
   end
   map.headers = headers
+  if map.key or map.priority then
+    lane = (map.priority or 3) - 1 .. (map.key or '')
+  end
   told = cmsgpack.pack(map)
 end
 
@@ -92,7 +101,7 @@ if wrong then return redis.error_reply('ERR ' .. wrong) end
 --#include lone_pack
 local record = '\152\1\0\0\0\0\0' .. told .. body
 local count = tonumber(known[4]) or 0
-if rule then
+if rule or lane then
   --#include push_unique
   local reply = push_unique(is_own)
   if reply then return reply end

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: MIT
--- A job that is pushed under a key: `rule` has `unique`, which is the key, and
--- maybe `for`, `else` and `max_wait`, as one writes these options of a topic.
--- In scope is what push.lua has. Returns what it answers; nil where the rule is
--- none and `is_own` is not set: the job has no key then.
+-- A job that is pushed under a key, or into a lane: `rule`, if any, has
+-- `unique`, which is the key, and maybe `for`, `else` and `max_wait`, as one
+-- writes these options of a topic. In scope is what push.lua has. Returns what
+-- it answers; nil where the rule is none and `is_own` is not set: the job has
+-- no key then.
 local function push_unique(is_own)
   local call, sub = redis.call, string.sub
   --#include number
@@ -21,22 +22,30 @@ local function push_unique(is_own)
     local ms = read_ms(text)
     return ms and string.format('%.0f', ms) or ''
   end
-  local mode, hold = rule['else'] or 'reject', rule['for']
-  if not hold then
-    hold = mode == 'reject' and 'until-done' or 'until-start'
-  elseif sub(hold, 1, 6) ~= 'until-' then
-    hold = ms_of(hold)
+  local function rule_of(rule)
+    local mode, hold = rule['else'] or 'reject', rule['for']
+    if not hold then
+      hold = mode == 'reject' and 'until-done' or 'until-start'
+    elseif sub(hold, 1, 6) ~= 'until-' then
+      hold = ms_of(hold)
+    end
+    local text = mode .. ' ' .. hold
+    if rule.max_wait then
+      text = text .. ' ' .. (mode == 'debounce' and ms_of(rule.max_wait) or 'x')
+    end
+    return read_rule(text)
   end
-  local text = mode .. ' ' .. hold
-  if rule.max_wait then
-    text = text .. ' ' .. (mode == 'debounce' and ms_of(rule.max_wait) or 'x')
+  local read
+  if rule then
+    read = rule_of(rule)
+    if not read and not is_own then rule = nil end
+    if not rule and not lane then return nil end
   end
-  local read = read_rule(text)
-  local is_key = #rule.unique > 0 and #rule.unique <= 2048
-  if not read and not is_own then return nil end
-  if not read or not is_key then
-    return redis.error_reply('ERR the key is not 1 to 2,048 bytes, or for, ' ..
-                             'else or max_wait is none')
+  if rule then
+    if not read or #rule.unique == 0 or #rule.unique > 2048 then
+      return redis.error_reply('ERR the key is not 1 to 2,048 bytes, or ' ..
+                               'for, else or max_wait is none')
+    end
   end
 
   if not known[1] then
@@ -48,11 +57,18 @@ local function push_unique(is_own)
   for try = 0, 9 do -- a producer may have given the name by chance
     local seq = lone_name(time, count + try)
     local own = id ~= '' and id or '~' .. seq .. '00'
-    local what, holder = add_under_key({
-      id = own, seq = seq, pack_key = prefix .. 'p:' .. seq,
-      pack = lone_head(own, #record) .. record, due = math.max(due, now),
-      key = rule.unique, rule = read, first = now
-    })
+    local job = { id = own, seq = seq, pack_key = prefix .. 'p:' .. seq,
+                  pack = lone_head(own, #record) .. record,
+                  due = math.max(due, now), lane = lane, rule = read,
+                  key = rule and rule.unique, first = now }
+    local what, holder
+    if read then
+      what, holder = add_under_key(job)
+    else
+      job.is_made = id == ''
+      if job.is_made then job.pack = lone_head('', #record) .. record end
+      what = add_alone(job)
+    end
     if what ~= -1 then
       end_adding(topic)
       local words = { [0] = 'exists', [256] = 'full', [HELD] = 'held' }
