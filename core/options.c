@@ -294,6 +294,12 @@ int weir__options_fit_one(const struct weir__options *options,
                                "lease: a topic of kind %s needs one: only one "
                                "of kind bounded may have none",
                                kind);
+    if (option == WEIR__TOPIC_key && strcmp(kind, "delay") == 0) {
+        struct weir__option row = weir__topic_options[WEIR__TOPIC_unique];
+
+        row.name = "key"; /* elsewhere it is one of the server */
+        return weir__option_check(&row, options->key, err);
+    }
     return weir__topic_option_fits(option, kind, err);
 }
 

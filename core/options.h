@@ -66,7 +66,7 @@
     X(lock, SWITCH, WEIR__SYNC, 0, 1, 1, NULL, 0)                             \
     X(auto_ack, SWITCH, WEIR__CONCURRENT | WEIR__LIST, 0, 1, 0, NULL, 0)      \
     X(parking, CHOICE, WEIR__CONCURRENT, 0, 1, 0, "atomic|two-step", 0)       \
-    X(key, TEXT, WEIR__EXTERNAL, 0, 128, 0, NULL, 0)                          \
+    X(key, TEXT, WEIR__EXTERNAL | WEIR__DELAY, 0, 128, 0, NULL, 0)            \
     X(end, CHOICE, WEIR__LIST, 0, 1, 0, "left|right", 0)                      \
     X(group, TEXT, WEIR__STREAM, 0, 128, 0, NULL, 0)                          \
     X(on_retry, TOPIC, WEIR__EXTERNAL, 0, WEIR_MAX_TOPIC, 0, "none", 0)       \

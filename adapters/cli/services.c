@@ -392,11 +392,18 @@ enum weir__exit weir__services_check(struct weir__services *services)
 
 /* --- options ------------------------------------------------------------ */
 
+/* There `key` is a path in bodies, elsewhere a name on the server. */
+static bool is_of_delay(const struct weir__config_topic *topic)
+{
+    return topic->values.kind[0] == '\0' ||
+           strcmp(topic->values.kind, "delay") == 0;
+}
+
 static bool is_key_near(const struct weir__service *service)
 {
     const char *key = service->section->values.key;
 
-    return key[0] == '\0' ||
+    return key[0] == '\0' || is_of_delay(service->section) ||
            weir__cluster_slot(weir__slice_str(key)) ==
                weir__cluster_slot_of_topic(weir__slice_str(service->topic));
 }
@@ -443,7 +450,7 @@ static void note_unused(const struct weir__services *services,
     static const enum weir__topic_option unused[] = {
         WEIR__TOPIC_max_body, WEIR__TOPIC_max_pending, WEIR__TOPIC_durability,
         WEIR__TOPIC_unique,   WEIR__TOPIC_unique_for,  WEIR__TOPIC_unique_else,
-        WEIR__TOPIC_max_wait,
+        WEIR__TOPIC_max_wait, WEIR__TOPIC_key,
     };
     const size_t count = sizeof(unused) / sizeof(unused[0]);
 
@@ -453,7 +460,8 @@ static void note_unused(const struct weir__services *services,
         enum weir__topic_option option = unused[i % count];
         const struct weir__config_text *said = &topic->said[option];
 
-        if (said->value != NULL)
+        if (said->value != NULL &&
+            (option != WEIR__TOPIC_key || is_of_delay(topic)))
             weir__log(log, WEIR_LEVEL_WARN,
                       "%s:%d: %s is not looked at by weir run; store it with "
                       "the topic: weir topic set %s %s",

@@ -191,7 +191,7 @@ int weir__facade_check_fit(const char *topic, const char *kind,
                                job->key != NULL ? "key" : "priority");
     if ((has_time || job->id != NULL || job->retry != NULL ||
          job->ttl_ms != 0 || job->url != NULL || job->header_count > 0) &&
-        weir__topic_option_fits(WEIR__TOPIC_key, kind, NULL) == WEIR_OK)
+        weir__topic_option_fits(WEIR__TOPIC_on_retry, kind, NULL) == WEIR_OK)
         return weir__error_set(err, WEIR_EINVAL,
                                "topic %s is of kind %s: its entries are plain, "
                                "give a body and nothing else",

@@ -112,6 +112,25 @@ struct weir__item *weir__items_append(struct weir__items *items,
     return NULL;
 }
 
+bool weir__items_rewrite(struct weir__items *items, struct weir__item *item,
+                         const struct weir__record *record)
+{
+    struct weir__buf *bytes = &items->bytes;
+    size_t start = bytes->len;
+    struct weir__item own = *item;
+
+    weir__record_write(bytes, record);
+    own.record_at = start;
+    own.record_len = (uint32_t)(bytes->len - start);
+    if (!bytes->failed && append_lane(bytes, &own, record)) {
+        *item = own;
+        return true;
+    }
+    bytes->len = start;
+    bytes->failed = false;
+    return false;
+}
+
 static int compare(uint64_t one, uint64_t other)
 {
     return one < other ? -1 : one > other;

@@ -74,6 +74,10 @@ struct weir__item *weir__items_append(struct weir__items *items,
                                       struct weir_slice id,
                                       const struct weir__record *record);
 
+/* Give an item another record. False when out of memory: nothing changed. */
+bool weir__items_rewrite(struct weir__items *items, struct weir__item *item,
+                         const struct weir__record *record);
+
 /* Order by group, due time, arrival; those with unique keys by arrival. */
 void weir__items_sort(struct weir__items *items);
 

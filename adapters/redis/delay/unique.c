@@ -127,7 +127,7 @@ static int refuse_key(const struct weir__adds *adds, size_t len)
     const struct weir__store_topic *topic = &adds->topic->base;
 
     weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
-              "redis: %s: the unique key in a body has %zu bytes, it may have "
+              "redis: %s: the key in a body has %zu bytes, it may have "
               "%d",
               topic->name, len, WEIR__UNIQUE_MAX);
     return WEIR_EINVAL;
@@ -160,13 +160,49 @@ static int find_key(struct weir__adds *adds, struct weir__item *item)
     return WEIR_OK;
 }
 
+/* The name of a lane begins with a digit. */
+static bool has_own_key(const struct weir__item *item)
+{
+    return item->lane_len > 1;
+}
+
+/* The record is written anew with the key, for when it runs again. WEIR_EINVAL,
+ * WEIR_ENOMEM. */
+static int find_lane(struct weir__adds *adds, struct weir__item *item)
+{
+    struct weir__items *items = &adds->items;
+    size_t before = items->bytes.len;
+    struct weir_slice stored = weir__item_record(items, item);
+    struct weir__record record;
+    struct weir__buf copy = {0};
+    struct weir_value value;
+    char buf[NUMBER_CAP];
+    int rc = WEIR_OK;
+
+    weir__buf_append(&copy, stored.ptr, stored.len); /* the bytes may move */
+    if (copy.failed)
+        return WEIR_ENOMEM;
+    if (weir__record_read(weir__buf_slice(&copy), &record) == WEIR_OK) {
+        weir__msgpack_find(record.body, adds->topic->base.limits.key, &value);
+        record.key = key_in(&value, buf);
+        if (record.key.len > WEIR__UNIQUE_MAX)
+            rc = refuse_key(adds, record.key.len);
+        else if (record.key.len > 0 &&
+                 !weir__items_rewrite(items, item, &record))
+            rc = WEIR_ENOMEM;
+    }
+    weir__buf_fini(&copy);
+    adds->topic->shared->collected += items->bytes.len - before;
+    return rc;
+}
+
 bool weir__adds_find_keys(struct weir__adds *adds)
 {
     const struct weir__limits *limits = &adds->topic->base.limits;
     struct weir__items *items = &adds->items;
     bool has_some = false;
 
-    if (!adds->has_keys && !limits->is_unique)
+    if (!adds->has_keys && !limits->is_unique && !limits->has_key)
         return false;
     for (size_t i = 0; i < items->count; i++) {
         struct weir__item *item = &items->list[i];
@@ -174,6 +210,9 @@ bool weir__adds_find_keys(struct weir__adds *adds)
         if (limits->is_unique && item->code == WEIR_OK && item->key_len == 0 &&
             !item->is_restored)
             item->code = find_key(adds, item);
+        if (limits->has_key && item->code == WEIR_OK && !has_own_key(item) &&
+            !item->is_restored)
+            item->code = find_lane(adds, item);
         if (item->code != WEIR_OK)
             item->group = UINT32_MAX;
         else if (weir__item_is_alone(item))

@@ -54,6 +54,13 @@ static const char *text_at(const struct redisReply *reply, size_t i)
     return weir__reply_str(reply, i, &text) ? (const char *)text.ptr : NULL;
 }
 
+/* Without "body."; it was checked, and so it fits. */
+static void keep_path(char copy[129], const char *path)
+{
+    path += strlen(path) > strlen("body") ? strlen("body.") : strlen("body");
+    memcpy(copy, path, strlen(path) + 1);
+}
+
 /* Jobs have no unique keys where the rule is wrong. */
 static void read_unique(struct weir__store_topic *topic,
                         const struct redisReply *reply)
@@ -81,8 +88,25 @@ static void read_unique(struct weir__store_topic *topic,
         return;
     }
     limits->is_unique = true;
-    path += strlen(path) > strlen("body") ? strlen("body.") : strlen("body");
-    memcpy(limits->unique, path, strlen(path) + 1); /* it fits, as it is */
+    keep_path(limits->unique, path);
+}
+
+static void read_key(struct weir__store_topic *topic,
+                     const struct redisReply *reply)
+{
+    const char *path = text_at(reply, 6);
+    struct weir_error err = {0};
+
+    topic->limits.has_key = false;
+    if (path == NULL)
+        return;
+    if (weir__option_check(&weir__topic_options[WEIR__TOPIC_unique], path,
+                           &err) < 0) {
+        log_ignored(topic, &err);
+        return;
+    }
+    topic->limits.has_key = true;
+    keep_path(topic->limits.key, path);
 }
 
 static void on_limits(struct weir__request *request, int code,
@@ -99,6 +123,7 @@ static void on_limits(struct weir__request *request, int code,
     limits->max_body = max_body_of(reply);
     limits->durability = durability_of(topic, reply);
     read_unique(topic, reply);
+    read_key(topic, reply);
     limits->connection = topic->place->server->connection;
     limits->read_ns = weir__redis_now_ns(topic->store);
     weir__topic_mark(topic);
@@ -106,9 +131,9 @@ static void on_limits(struct weir__request *request, int code,
 
 bool weir__limits_known(struct weir__store_topic *topic)
 {
-    static const char *const names[] = {"max_body",    "durability",
-                                        "unique",      "unique_for",
-                                        "unique_else", "max_wait"};
+    static const char *const names[] = {"max_body",   "durability",  "unique",
+                                        "unique_for", "unique_else", "max_wait",
+                                        "key"};
     const size_t count = sizeof(names) / sizeof(names[0]);
     struct weir__limits *limits = &topic->limits;
     const struct weir__server *server = topic->place->server;

@@ -99,6 +99,8 @@ struct weir__store_topic {
         uint32_t durability;  /* WEIR__DURABILITY_... */
         char unique[128 + 1]; /* path in the body; is_unique: keys are there */
         bool is_unique;
+        char key[128 + 1]; /* the same of keys that take turns */
+        bool has_key;
         struct weir__key_rule rule;
     } limits;
 

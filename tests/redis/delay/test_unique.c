@@ -178,7 +178,7 @@ TEST(a_key_in_the_body_that_is_too_long_is_refused)
                add(host, NULL, NULL, NULL, (struct weir_slice){text, 2052}));
     AWAIT(answers == 1);
     EXPECT_INT(0, fine);
-    EXPECT_CONTAINS("the unique key in a body has 2049 bytes", world_log);
+    EXPECT_CONTAINS("the key in a body has 2049 bytes", world_log);
     text[2] = 0;
     EXPECT_INT(WEIR_OK,
                add(host, NULL, NULL, NULL, (struct weir_slice){text, 2051}));

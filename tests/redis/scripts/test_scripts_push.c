@@ -465,7 +465,7 @@ TEST(a_body_in_which_the_key_cannot_be_read_is_refused)
     body = "\x82\xa1"
            "a\xd4\x05\x06\xa5order\x07";
     (void)push("x", "r0");
-    EXPECT_STR("ERR the unique key cannot be read: the body has a type without "
+    EXPECT_STR("ERR the key cannot be read: the body has a type without "
                "one",
                script_reply->str);
 }

@@ -37,9 +37,9 @@ else
 end
 
 local LEVELS = { urgent = 1, high = 2, normal = 3, low = 4 } -- and one
-local told, rule, lane = '\192', nil, nil
+local map, rule, lane = {}, nil, nil
 if ARGV[5] and not wrong then
-  local map, headers = {}, nil
+  local headers
   for i = 5, #ARGV, 2 do
     local name, value = ARGV[i], ARGV[i + 1]
     local header = string.match(name, '^header:(.+)$')
@@ -66,10 +66,6 @@ if ARGV[5] and not wrong then
     end
   end
   map.headers = headers
-  if map.key or map.priority then
-    lane = (map.priority or 3) - 1 .. (map.key or '')
-  end
-  told = cmsgpack.pack(map)
 end
 
 local time = call('TIME')
@@ -79,18 +75,29 @@ local most, is_own = 1048576, rule ~= nil
 if known[3] then
   --#include max_body
   local set = call('HMGET', options, 'max_body', 'unique', 'unique_for',
-                   'unique_else', 'max_wait')
+                   'unique_else', 'max_wait', 'key')
   most = max_body(set[1])
-  if set[2] and not rule and not wrong then
+  local function key_at(path)
     --#include field
-    local is_read, key = pcall(field_of, body, set[2])
+    local is_read, key = pcall(field_of, body, path)
     if not is_read then
-      wrong = 'the unique key cannot be read: the body has a type without one'
-    elseif key then
-      rule = { unique = key, ['for'] = set[3], ['else'] = set[4],
-               max_wait = set[5] }
+      wrong = 'the key cannot be read: the body has a type without one'
+    elseif #(key or '') > 2048 then
+      wrong = 'the key in the body has more than 2,048 bytes'
     end
+    return is_read and key
   end
+  if set[2] and not rule and not wrong then
+    local key = key_at(set[2])
+    rule = key and { unique = key, ['for'] = set[3], ['else'] = set[4],
+                     max_wait = set[5] } or nil
+  end
+  if set[6] and not map.key and not wrong then
+    map.key = key_at(set[6]) or nil
+  end
+end
+if map.key or map.priority then
+  lane = (map.priority or 3) - 1 .. (map.key or '')
 end
 if #body > most then wrong = 'the body has more than ' .. most .. ' bytes' end
 if is_own and not rule.unique then
@@ -99,6 +106,7 @@ end
 if wrong then return redis.error_reply('ERR ' .. wrong) end
 
 --#include lone_pack
+local told = next(map) and cmsgpack.pack(map) or '\192' -- an empty one is none
 local record = '\152\1\0\0\0\0\0' .. told .. body
 local count = tonumber(known[4]) or 0
 if rule or lane then
