@@ -50,7 +50,7 @@ def run_commands_of_every_day(place):
     out = shell(place, block)
     for part in ("added 3, existing 0, refused 0", "7  scheduled  due ",
                  "deleted, was scheduled", "paused\nresumed\n",
-                 "concurrency   100", "requeued 0", "deleted 2"):
+                 "concurrency   100", "requeued 0", "deleted 3"):
         expect_in(part, out)
 
 
