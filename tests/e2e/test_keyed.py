@@ -117,6 +117,23 @@ def a_dead_job_that_is_requeued_has_its_key_and_priority(place):
 
 
 @test
+def a_dead_job_that_moves_waits_in_its_lane_there(place):
+    set_topic(place, "retry=none", "on_dead=u")
+    place.ok("topic", "set", "u", "key_rate=1/h burst 1")
+    add_jobs(place, keyed("a", 2, priority="low"))
+    place.drain(place.handler("trace", file="dies", fail=1, verdict="fail"))
+    eventually(lambda: place.stats("u")["ready"] == 2, "both are there")
+    expect([["a", "low"]] * 2, [[job["key"], job["priority"]]
+                                for job in place.ok("list", "u")])
+    worker = place.work(place.handler("trace", "u", file="out"))
+    await_ran(place, 1)
+    eventually(lambda: int(client(place)("ZCARD", "weir:{u}:idle")) > 0,
+               "it sleeps")
+    expect(1, len(ran(place)))
+    stop_cleanly(worker)
+
+
+@test
 def jobs_with_keys_count_for_max_pending(place):
     set_topic(place, "max_pending=3")
     add_jobs(place, keyed("a", 3))
