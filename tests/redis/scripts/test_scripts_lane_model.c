@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "core/random.h"
+#include "core/text.h"
+#include "tests/redis/scripts/lane_fixture.h"
+
+/* Random operations on jobs with keys and priorities. After each of them the
+ * server's state is walked; in the end every job came to somebody or was
+ * deleted. WEIR_SEED and WEIR_OPS say which operations and how many. */
+
+enum { WORKERS = 3, KEYS = 5 };
+static const char limits[] = "|||2|60000";
+
+enum state { NEW, ADDED, CLAIMED, GONE };
+
+struct model {
+    uint64_t random;
+    int next, alive; /* number of the next job; those that are there */
+    enum state states[LANE_JOBS];
+    bool has_older; /* workers, who leave keys to be looked at again */
+    const char *problem;
+};
+
+static struct model model;
+static char problem_text[256];
+
+static unsigned pick(unsigned count)
+{
+    return (unsigned)(weir__random_next(&model.random) % count);
+}
+
+static void find_problem(const char *what, const char *more)
+{
+    if (model.problem != NULL)
+        return;
+    (void)snprintf(problem_text, sizeof(problem_text), "%s: %.150s", what,
+                   more);
+    model.problem = problem_text;
+}
+
+/* --- what must hold ------------------------------------------------------- */
+
+static const char walk[] =
+    "local p, level = 'weir:{t}:', 2 ^ 45 "
+    "local function call(name, key, ...) "
+    "  return redis.call(name, p .. key, ...) end "
+    "local t = redis.call('TIME') "
+    "local now = t[1] * 1000 + math.floor(t[2] / 1000) "
+    "local all = call('ZRANGE', 'wait', 0, -1, 'WITHSCORES') "
+    "for i = 1, #all, 2 do "
+    "  local seq, score = all[i]:sub(1, 12), tonumber(all[i + 1]) "
+    "  if call('EXISTS', 'p:' .. seq) == 0 then return 'no pack ' .. seq end "
+    "  if score >= 3 * 2 ^ 44 then "
+    "    local due = math.floor(score - 3 * 2 ^ 44) "
+    "    local lane = call('HGET', 'of', seq) "
+    "    if not lane then return 'of no lane ' .. seq end "
+    "    local at = tonumber(call('ZSCORE', 'lane:' .. lane, all[i]) or 'inf') "
+    "    if at == math.huge then return 'not in its lane ' .. seq end "
+    "    if at > due then return 'too late in its lane ' .. seq end "
+    "    local turn = tonumber(call('ZSCORE', 'turns', lane) or 'inf') "
+    "    if turn == math.huge then return 'no turn ' .. lane end "
+    "    local key = lane:sub(2) "
+    "    if turn >= 4 * level then "
+    "      if ARGV[2] == '0' and call('ZCARD', 'on:' .. key) < 2 then "
+    "        return 'blocked for nothing ' .. lane end "
+    "    elseif turn % level > math.max(due, now) then "
+    "      return 'turn too late ' .. lane "
+    "    elseif math.floor(turn / level) ~= lane:byte() - 48 then "
+    "      return 'turn of another level ' .. lane end "
+    "  elseif call('HEXISTS', 'of', seq) == 1 then "
+    "    return 'left its lane ' .. seq end "
+    "end "
+    "local running = {} "
+    "for _, node in ipairs(call('ZRANGE', 'run', 0, -1)) do "
+    "  local lane = call('HGET', 'of', node:sub(1, 12)) "
+    "  local key = lane and lane:sub(2) or '' "
+    "  if key ~= '' then running[key] = (running[key] or 0) + 1 end "
+    "end "
+    "for key, count in pairs(running) do "
+    "  if count > 2 then return 'too many run ' .. key end end "
+    "local jobs = call('HLEN', 'ids') - 1 " /* and one for the topic */
+    "if jobs ~= math.max(tonumber(ARGV[1]), 0) and jobs >= 0 then "
+    "  return 'jobs there: ' .. jobs .. ' of ' .. ARGV[1] end "
+    "if call('ZCARD', 'wait') + call('ZCARD', 'run') ~= tonumber(ARGV[1]) then "
+    "  return 'jobs that wait or run: ' .. call('ZCARD', 'wait') .. ' + ' .. "
+    "    call('ZCARD', 'run') .. ' of ' .. ARGV[1] end "
+    "return ''";
+
+static void check_all(void)
+{
+    const char *odd =
+        redis_text(script_proc, "EVAL %s 0 %d %d", walk, model.alive,
+                   model.has_older ? 1 : 0);
+
+    if (odd[0] != '\0')
+        find_problem("state", odd);
+}
+
+/* --- operations ----------------------------------------------------------- */
+
+static const char *any_when(void)
+{
+    static const char *const dues[] = {"r0", "r0", "r0", "r3", "r60000"};
+    static char when[32];
+    unsigned key = pick(KEYS + 1);
+
+    if (pick(8) == 0)
+        return dues[pick(5)];
+    (void)snprintf(when, sizeof(when), "l%u%s %.*s", pick(4), dues[pick(5)],
+                   key == KEYS ? 0 : 1, &"abcde"[key % KEYS]);
+    return when;
+}
+
+/* One that is in this state; -1: none was found. */
+static int any_job(enum state state)
+{
+    for (int i = 0; i < 40 && model.next > 1; i++) {
+        int span = model.next - 1 < 200 ? model.next - 1 : 200;
+        int job = model.next - 1 - (int)pick((unsigned)span);
+
+        if (model.states[job] == state)
+            return job;
+    }
+    for (int job = 1; job < model.next; job++)
+        if (model.states[job] == state)
+            return job;
+    return -1;
+}
+
+static void end_job(int job)
+{
+    model.states[job] = GONE;
+    model.alive--;
+}
+
+static void add_some(void)
+{
+    static const char *const rules[] = {"replace until-start",
+                                        "reject until-done"};
+    int job = model.next++;
+    bool is_under = pick(6) == 0;
+    const char *text = is_under ? lane_add_under(job, any_when(), "u",
+                                                 rules[pick(2)])
+                                : lane_add(job, any_when());
+
+    if (lane_reply->type != REDIS_REPLY_ARRAY) {
+        find_problem("add", text);
+    } else if (lane_reply->element[0]->integer == 1) {
+        model.states[job] = ADDED;
+        model.alive++;
+    }
+    for (int i = 1; is_under && i < model.next; i++) /* whom it replaced */
+        if ((model.states[i] == ADDED || model.states[i] == CLAIMED) &&
+            redis_int(script_proc, "HEXISTS weir:{t}:ids j%d", i) == 0)
+            end_job(i);
+}
+
+static void claim_some(void)
+{
+    static const char *const rooms[] = {"0", "1", "2", "5", "20"};
+    static const char *const workers[WORKERS] = {"w1", "w2", "w3"};
+    static const char *const suspects[] = {"", "", "alone", "none"};
+    const char *text = lane_claim_as(
+        (struct lane_claim){workers[pick(WORKERS)], rooms[pick(5)], "600000",
+                            limits, suspects[pick(4)]});
+
+    if (lane_reply->type != REDIS_REPLY_ARRAY)
+        find_problem("claim", text);
+    if (strchr(text, '?') != NULL)
+        find_problem("claimed what is none", text);
+    for (int i = 0; i < lane_claimed_count; i++)
+        model.states[lane_claimed[i]] = CLAIMED;
+}
+
+/* What another claim has by now is not settled. */
+static void settle_some(void)
+{
+    static const char *const verdicts[] = {"done", "done", "done", "back"};
+    int job = any_job(CLAIMED);
+    bool is_old, runs;
+    const char *verdict, *text;
+
+    if (job < 0)
+        return;
+    runs = redis_int(script_proc, "EVAL %s 0 %s0000 %lld",
+                     "local at = redis.call('ZSCORE', 'weir:{t}:run', ARGV[1]) "
+                     "return at and math.floor(tonumber(at)) == "
+                     "tonumber(ARGV[2]) and 1 or 0",
+                     lane_held[job].seq, lane_held[job].token) == 1;
+    verdict = pick(4) == 0 ? any_when() : verdicts[pick(4)];
+    is_old = model.has_older && pick(8) == 0 && strcmp(verdict, "back") != 0;
+    text = lane_settle_as(job, verdict, is_old ? "0" : "4");
+    if (lane_reply->type != REDIS_REPLY_ARRAY) {
+        find_problem("settle", text);
+        return;
+    }
+    if (strcmp(verdict, "back") != 0 &&
+        lane_reply->element[0]->integer != (runs ? 1 : 0))
+        find_problem("settled", text);
+    if (runs && strcmp(verdict, "done") == 0)
+        end_job(job);
+    else
+        model.states[job] = ADDED;
+}
+
+static void slot_some(void)
+{
+    static const char *const times[] = {"r0", "r2", "r60000"};
+    int job = any_job(pick(3) == 0 ? CLAIMED : ADDED);
+    const char *text;
+
+    if (job < 0)
+        return;
+    if (pick(2) == 0) {
+        text = lane_slot("reschedule", job, times[pick(3)]);
+    } else {
+        text = lane_slot("delete", job, "");
+        end_job(job);
+    }
+    if (lane_reply->type != REDIS_REPLY_ARRAY || strcmp(text, "none") == 0)
+        find_problem("slot", text);
+}
+
+static void purge_some(void)
+{
+    int jobs[2] = {any_job(ADDED), any_job(CLAIMED)};
+
+    for (int i = 0; i < 2; i++) {
+        if (jobs[i] < 0)
+            continue;
+        if (strcmp(lane_purge(&jobs[i], 1), "1") != 0)
+            find_problem("purge", "not one");
+        end_job(jobs[i]);
+    }
+}
+
+static void expire_some(void)
+{
+    int job = any_job(CLAIMED);
+
+    if (job >= 0)
+        (void)redis_int(script_proc, "ZADD weir:{t}:lease XX 1 %lld",
+                        lane_held[job].token);
+}
+
+static void step(void)
+{
+    unsigned what = pick(100);
+
+    if (model.alive < 60 && what < 38)
+        add_some();
+    else if (what < 60)
+        claim_some();
+    else if (what < 84)
+        settle_some();
+    else if (what < 92)
+        slot_some();
+    else if (what < 93)
+        purge_some();
+    else if (what < 97)
+        expire_some();
+    else
+        lane_pass_ms(1 + (long long)pick(1001));
+}
+
+/* --- the end -------------------------------------------------------------- */
+
+static void claim_rest(void)
+{
+    (void)lane_claim("20", limits);
+    for (int i = 0, count = lane_claimed_count; i < count; i++) {
+        int job = lane_claimed[i];
+
+        if (strcmp(lane_settle(job, "done"), "1") != 0)
+            find_problem("the rest", "not settled");
+        end_job(job);
+    }
+}
+
+/* All that is left comes, and nothing stays. */
+static void finish(void)
+{
+    (void)redis_text(script_proc, "EVAL %s 0",
+                     "for _, token in ipairs(redis.call('ZRANGE', "
+                     "'weir:{t}:lease', 0, -1)) do redis.call('ZADD', "
+                     "'weir:{t}:lease', 1, token) end return 'OK'");
+    (void)lane_claim("0", limits);
+    for (int job = 1; job < model.next; job++)
+        if (model.states[job] == ADDED)
+            (void)lane_slot("reschedule", job, "r0");
+    for (int i = 0; i < 600 && model.alive > 0 && model.problem == NULL; i++) {
+        claim_rest();
+        if (lane_claimed_count == 0)
+            lane_pass_ms(1001); /* who ran unseen is looked for */
+    }
+    if (model.alive > 0)
+        find_problem("lost", "jobs that nobody gets");
+    if (model.problem == NULL) {
+        const char *left;
+
+        (void)redis_text(script_proc, "DEL %s", "weir:{t}:idle");
+        if (strcmp(lane_drop(), "1") != 0)
+            find_problem("drop", "jobs are there");
+        left = script_text("KEYS *");
+        if (left[0] != '\0')
+            find_problem("stays", left);
+    }
+}
+
+static const char *run(uint64_t seed, int ops)
+{
+    (void)script_text("FLUSHALL");
+    memset(&model, 0, sizeof(model));
+    model.random = seed;
+    model.next = 1;
+    model.has_older = seed % 2 == 0;
+    for (int i = 0; i < ops && model.problem == NULL; i++) {
+        step();
+        check_all();
+    }
+    if (model.problem == NULL)
+        finish();
+    return model.problem;
+}
+
+static uint64_t number_of(const char *name, uint64_t fallback)
+{
+    const char *text = getenv(name);
+
+    return text == NULL ? fallback : strtoull(text, NULL, 10);
+}
+
+TEST(jobs_of_lanes_keep_their_rules_whatever_happens)
+{
+    uint64_t first = number_of("WEIR_SEED", 7);
+
+    for (uint64_t seed = first; seed < first + 2; seed++) {
+        const char *problem = run(seed, (int)number_of("WEIR_OPS", 2000));
+
+        if (problem != NULL) {
+            printf("  seed %llu\n", (unsigned long long)seed);
+            EXPECT_STR("", problem);
+        }
+    }
+}
+
+/* --- planted faults ------------------------------------------------------- */
+
+#define CLAIM &weir__script_delay_claim
+#define SETTLE &weir__script_delay_settle
+#define SLOT &weir__script_delay_slot
+
+static const struct lane_fault faults[] = {
+    {"an added job is in no lane", &weir__script_delay_add_unique,
+     "redis.call('ZADD', prefix .. 'lane:' .. name, digits(due), node)", ""},
+    {"a lane gets no turn", &weir__script_delay_add_unique,
+     "redis.call('ZADD', turns, digits(turn), name)", ""},
+    {"a blocked lane is not blocked any more when a job comes",
+     &weir__script_delay_add_unique,
+     "if at ~= at or at < BLOCKED * LEVEL and turn < at then",
+     "if at ~= at then"},
+    {"a retry is in no lane", SETTLE,
+     "redis.call('ZADD', prefix .. 'lane:' .. name, digits(due), node)", ""},
+    {"a running job does not count", CLAIM,
+     "call('ZADD', prefix .. 'on:' .. lane.key, '0', node[2])", ""},
+    {"each lane has the places of its key", CLAIM,
+     "keys[lane.key] = key\n", "keys[lane.name] = key\n"},
+    {"one more of a key may run", CLAIM, "key.places = parallel - #nodes",
+     "key.places = parallel - #nodes + 1"},
+    {"who ran unseen blocks a key for ever", CLAIM,
+     "if not score then gone[#gone + 1] = nodes[i] end", ""},
+    {"a blocked lane has no turn", CLAIM,
+     "if key.places <= 0 then return BLOCKED * LEVEL + now + RECHECK_MS end",
+     "if key.places <= 0 then return nil end"},
+    {"a lane ends with its first job", CLAIM,
+     "if not head[1] then return nil end", "do return nil end"},
+    {"an ended lease leaves no lane", CLAIM,
+     "lanes.leave(prefix, left[i], laned[seq], now)", ""},
+    {"an ended lease leads out of the lane", CLAIM, "if laned[seq] then",
+     "if false then"},
+    {"what is given back leaves its lane", SETTLE,
+     "enter_lane(list, name, due, ended / 128, laned[seq])",
+     "carve(list, digits(due), seq, from, to, stays)"},
+    {"a settled job keeps its place", SETTLE,
+     "leave(node)\nif laned", "if laned"},
+    {"a freed key stays blocked", SETTLE,
+     "redis.call('ZADD', turns, digits(level * LEVEL + now), lane)", ""},
+    {"a deleted job keeps its place", SLOT,
+     "is_freed = running and leave_lane(prefix, job.node, lane, now)", ""},
+    {"a job that is put off leaves its lane", SLOT, "if lane then",
+     "if false then"},
+    {"a purged job keeps its place", &weir__script_delay_purge,
+     "leave_lane(prefix, node, lane, time[1] * 1000 + floor(time[2] / 1000))",
+     ""},
+    {"what is taken stays in `wait`", CLAIM, "gone[#gone + 1] = node\nreturn",
+     "return"},
+    {"a dropped topic leaves its lanes", &weir__script_store_drop,
+     "call('UNLINK', prefix .. 'lane:' .. name,", "call('EXISTS', prefix,"},
+};
+
+TEST(planted_faults_of_lanes_show)
+{
+    const char *wanted = getenv("WEIR_FAULT");
+    int missed = 0;
+
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+        const char *problem = NULL;
+
+        if (wanted != NULL && strstr(faults[i].name, wanted) == NULL)
+            continue;
+        lane_fault = &faults[i];
+        for (uint64_t seed = 1; seed <= 2 && problem == NULL; seed++)
+            problem = run(seed, 600);
+        lane_fault = NULL;
+        printf("  %s: %s\n", faults[i].name, problem == NULL ? "-" : problem);
+        missed += problem == NULL;
+    }
+    EXPECT_INT(0, missed);
+}
