@@ -82,7 +82,7 @@ const struct fault once_faults[] = {
     {"each job of a call may fill the topic", UNIQUE, "left = left - 1\n",
      "\n"},
     {"the key names nobody", UNIQUE, "due, job.id))", "due, job.key))"},
-    {"the job is not in the index", UNIQUE, "call('HSET', ids, job.id, seq)",
+    {"the job is not in the index", UNIQUE, "call('HSET', ids, job.id, job.seq)",
      ""},
     {"entries that hold are removed", UNIQUE, "if not known[i] then over",
      "if true then over"},
