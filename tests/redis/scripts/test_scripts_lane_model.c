@@ -352,10 +352,13 @@ TEST(jobs_of_lanes_keep_their_rules_whatever_happens)
 #define CLAIM &weir__script_delay_claim
 #define SETTLE &weir__script_delay_settle
 #define SLOT &weir__script_delay_slot
+#define LANE_ENTRY                                                             \
+    "local added = redis.pcall('ZADD', lane, digits(due), node)",              \
+        "local added = 1"
 
 static const struct lane_fault faults[] = {
     {"an added job is in no lane", &weir__script_delay_add_unique,
-     "redis.call('ZADD', prefix .. 'lane:' .. name, digits(due), node)", ""},
+     LANE_ENTRY},
     {"a lane gets no turn", &weir__script_delay_add_unique,
      "redis.call('ZADD', turns, digits(turn), name)", ""},
     {"a blocked lane is not blocked any more when a job comes",
@@ -363,7 +366,7 @@ static const struct lane_fault faults[] = {
      "if at ~= at or at < BLOCKED * LEVEL and turn < at then",
      "if at ~= at then"},
     {"a retry is in no lane", SETTLE,
-     "redis.call('ZADD', prefix .. 'lane:' .. name, digits(due), node)", ""},
+     LANE_ENTRY},
     {"a running job does not count", CLAIM,
      "call('ZADD', prefix .. 'on:' .. lane.key, '0', node[2])", ""},
     {"each lane has the places of its key", CLAIM,

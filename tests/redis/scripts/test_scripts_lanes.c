@@ -34,14 +34,6 @@ static const char *odd_lanes(void)
         "then odd = odd .. all[i] end end end return odd");
 }
 
-static void add_all(const char *const *whens, int first)
-{
-    for (; *whens != NULL; whens++)
-        EXPECT_STR("1", lane_add(first++, *whens));
-}
-
-/* They wait for so long, as the topic sees it: turns first, then due times
- * would do. */
 static long long now_ms(void)
 {
     return redis_int(script_proc, "EVAL %s 0",
@@ -53,6 +45,15 @@ static void pass_a_ms(void)
 {
     for (long long from = now_ms(); now_ms() == from;)
         continue;
+}
+
+/* One a millisecond. */
+static void add_all(const char *const *whens, int first)
+{
+    for (; *whens != NULL; whens++) {
+        EXPECT_STR("1", lane_add(first++, *whens));
+        pass_a_ms();
+    }
 }
 
 /* --- turns ---------------------------------------------------------------- */
