@@ -368,7 +368,7 @@ static const struct lane_fault faults[] = {
     {"a retry is in no lane", SETTLE,
      LANE_ENTRY},
     {"a running job does not count", CLAIM,
-     "call('ZADD', prefix .. 'on:' .. lane.key, '0', node[2])", ""},
+     "redis.pcall('ZADD', prefix .. 'on:' .. lane.key, '0', node[2])", ""},
     {"each lane has the places of its key", CLAIM,
      "keys[lane.key] = key\n", "keys[lane.name] = key\n"},
     {"one more of a key may run", CLAIM, "key.places = parallel - #nodes",
@@ -415,8 +415,8 @@ TEST(planted_faults_of_lanes_show)
         if (wanted != NULL && strstr(faults[i].name, wanted) == NULL)
             continue;
         lane_fault = &faults[i];
-        for (uint64_t seed = 1; seed <= 2 && problem == NULL; seed++)
-            problem = run(seed, 600);
+        for (uint64_t seed = 1; seed <= 6 && problem == NULL; seed++)
+            problem = run(seed, 1000);
         lane_fault = NULL;
         printf("  %s: %s\n", faults[i].name, problem == NULL ? "-" : problem);
         missed += problem == NULL;
