@@ -255,8 +255,7 @@ const char *lane_claim_as(struct lane_claim claim)
 
 const char *lane_claim(const char *room, const char *limits)
 {
-    return lane_claim_as(
-        (struct lane_claim){"w1", room, "600000", limits, ""});
+    return lane_claim_as((struct lane_claim){"w1", room, "600000", limits, ""});
 }
 
 /* --- verdicts ------------------------------------------------------------- */

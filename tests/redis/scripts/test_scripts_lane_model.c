@@ -91,9 +91,8 @@ static const char walk[] =
 
 static void check_all(void)
 {
-    const char *odd =
-        redis_text(script_proc, "EVAL %s 0 %d %d", walk, model.alive,
-                   model.has_older ? 1 : 0);
+    const char *odd = redis_text(script_proc, "EVAL %s 0 %d %d", walk,
+                                 model.alive, model.has_older ? 1 : 0);
 
     if (odd[0] != '\0')
         find_problem("state", odd);
@@ -142,9 +141,9 @@ static void add_some(void)
                                         "reject until-done"};
     int job = model.next++;
     bool is_under = pick(6) == 0;
-    const char *text = is_under ? lane_add_under(job, any_when(), "u",
-                                                 rules[pick(2)])
-                                : lane_add(job, any_when());
+    const char *text =
+        is_under ? lane_add_under(job, any_when(), "u", rules[pick(2)])
+                 : lane_add(job, any_when());
 
     if (lane_reply->type != REDIS_REPLY_ARRAY) {
         find_problem("add", text);
@@ -349,28 +348,26 @@ TEST(jobs_of_lanes_keep_their_rules_whatever_happens)
 
 /* --- planted faults ------------------------------------------------------- */
 
-#define CLAIM &weir__script_delay_claim
+#define CLAIM  &weir__script_delay_claim
 #define SETTLE &weir__script_delay_settle
-#define SLOT &weir__script_delay_slot
-#define LANE_ENTRY                                                             \
-    "local added = redis.pcall('ZADD', lane, digits(due), node)",              \
+#define SLOT   &weir__script_delay_slot
+#define LANE_ENTRY                                                \
+    "local added = redis.pcall('ZADD', lane, digits(due), node)", \
         "local added = 1"
 
 static const struct lane_fault faults[] = {
-    {"an added job is in no lane", &weir__script_delay_add_unique,
-     LANE_ENTRY},
+    {"an added job is in no lane", &weir__script_delay_add_unique, LANE_ENTRY},
     {"a lane gets no turn", &weir__script_delay_add_unique,
      "redis.call('ZADD', turns, digits(turn), name)", ""},
     {"a blocked lane is not blocked any more when a job comes",
      &weir__script_delay_add_unique,
      "if at ~= at or at < BLOCKED * LEVEL and turn < at then",
      "if at ~= at then"},
-    {"a retry is in no lane", SETTLE,
-     LANE_ENTRY},
+    {"a retry is in no lane", SETTLE, LANE_ENTRY},
     {"a running job does not count", CLAIM,
      "redis.pcall('ZADD', prefix .. 'on:' .. lane.key, '0', node[2])", ""},
-    {"each lane has the places of its key", CLAIM,
-     "keys[lane.key] = key\n", "keys[lane.name] = key\n"},
+    {"each lane has the places of its key", CLAIM, "keys[lane.key] = key\n",
+     "keys[lane.name] = key\n"},
     {"one more of a key may run", CLAIM, "key.places = parallel - #nodes",
      "key.places = parallel - #nodes + 1"},
     {"who ran unseen blocks a key for ever", CLAIM,
@@ -387,8 +384,8 @@ static const struct lane_fault faults[] = {
     {"what is given back leaves its lane", SETTLE,
      "enter_lane(list, name, due, ended / 128, laned[seq])",
      "carve(list, digits(due), seq, from, to, stays)"},
-    {"a settled job keeps its place", SETTLE,
-     "leave(node)\nif laned", "if laned"},
+    {"a settled job keeps its place", SETTLE, "leave(node)\nif laned",
+     "if laned"},
     {"a freed key stays blocked", SETTLE,
      "redis.call('ZADD', turns, digits(level * LEVEL + now), lane)", ""},
     {"a deleted job keeps its place", SLOT,

@@ -332,7 +332,7 @@ TEST(what_an_older_worker_gives_back_runs_again)
 TEST(a_key_has_its_own_tokens)
 {
     static const char *const whens[] = {"l2r0 a", "l2r0 a", "l2r0 a", "l2r0 b",
-                                        "l0r0 a", "l2r0 ", NULL};
+                                        "l0r0 a", "l2r0 ",  NULL};
 
     add_all(whens, 1);
     pass_a_ms();
