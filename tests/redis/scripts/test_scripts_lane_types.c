@@ -41,8 +41,8 @@ static void expect_whole(const char *key_names, void (*prepare)(void),
         (void)snprintf(before, sizeof(before), "%s",
                        redis_text(script_proc, "EVAL %s 0", digest));
         if (strstr(call(), "WRONGTYPE") != NULL) {
-            if (strcmp(before,
-                       redis_text(script_proc, "EVAL %s 0", digest)) != 0)
+            if (strcmp(before, redis_text(script_proc, "EVAL %s 0", digest)) !=
+                0)
                 EXPECT_STR("", key); /* of another type, and others changed */
         } else {
             EXPECT_STR("", redis_text(script_proc, "EVAL %s 0", whole));
