@@ -168,6 +168,11 @@ bool weir__options_has(const struct weir__options *options,
     return (options->given >> option & 1) != 0;
 }
 
+bool weir__options_key_is_path(const struct weir__options *options)
+{
+    return options->kind[0] == '\0' || strcmp(options->kind, "delay") == 0;
+}
+
 int64_t weir__options_lease_ms(const struct weir__options *options)
 {
     return options->lease == WEIR__OPTION_NONE

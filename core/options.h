@@ -161,6 +161,9 @@ void weir__options_init(struct weir__options *options);
 bool weir__options_has(const struct weir__options *options,
                        enum weir__topic_option option);
 
+/* Of delay topics `key` is a path in bodies, elsewhere a name on the server. */
+bool weir__options_key_is_path(const struct weir__options *options);
+
 /* How long a claim lasts; where there are no leases, how often one looks. */
 int64_t weir__options_lease_ms(const struct weir__options *options);
 

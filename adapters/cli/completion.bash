@@ -63,6 +63,7 @@ _weir_values() { # WEIR OPTION CURRENT
     --log-format) compgen -W 'text json' -- "$3" ;;
     --state) compgen -W 'scheduled ready running dead' -- "$3" ;;
     --topic) compgen -W "$(_weir_topics "$1" "${_weir_server[@]}")" -- "$3" ;;
+    --priority) compgen -W "urgent high normal low" -- "$3" ;;
     --missed) compgen -W "once skip all" -- "$3" ;;
     --overlap) compgen -W "allow skip" -- "$3" ;;
     --handle) _weir_handles "$1" "$3" ;;

@@ -392,18 +392,12 @@ enum weir__exit weir__services_check(struct weir__services *services)
 
 /* --- options ------------------------------------------------------------ */
 
-/* There `key` is a path in bodies, elsewhere a name on the server. */
-static bool is_of_delay(const struct weir__config_topic *topic)
-{
-    return topic->values.kind[0] == '\0' ||
-           strcmp(topic->values.kind, "delay") == 0;
-}
-
 static bool is_key_near(const struct weir__service *service)
 {
     const char *key = service->section->values.key;
 
-    return key[0] == '\0' || is_of_delay(service->section) ||
+    return key[0] == '\0' ||
+           weir__options_key_is_path(&service->section->values) ||
            weir__cluster_slot(weir__slice_str(key)) ==
                weir__cluster_slot_of_topic(weir__slice_str(service->topic));
 }
@@ -460,8 +454,8 @@ static void note_unused(const struct weir__services *services,
         enum weir__topic_option option = unused[i % count];
         const struct weir__config_text *said = &topic->said[option];
 
-        if (said->value != NULL &&
-            (option != WEIR__TOPIC_key || is_of_delay(topic)))
+        if (said->value != NULL && (option != WEIR__TOPIC_key ||
+                                    weir__options_key_is_path(&topic->values)))
             weir__log(log, WEIR_LEVEL_WARN,
                       "%s:%d: %s is not looked at by weir run; store it with "
                       "the topic: weir topic set %s %s",

@@ -34,6 +34,8 @@ static const struct bounds table[] = {
      "1 to 4294967295, or none"},
     {"max_wait", "0ms", "1ms", "3650d", "3651d", "1ms to 3650d, or none"},
     {"parallel", "0", "1", "1000000", "1000001", "1 to 1000000, or none"},
+    {"key_parallel", "0", "1", "1000", "1001", "1 to 1000, or none"},
+    {"ageing", "999ms", "1s", "30d", "31d", "1s to 30d"},
     {"delay", NULL, "0ms", "365d", "366d", "0ms to 365d"},
     {"consumers", "0", "1", "1000", "1001", "1 to 1000"},
     {"claim_idle", "0ms", "1ms", "7d", "604800001ms", "1ms to 7d"},

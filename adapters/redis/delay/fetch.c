@@ -388,7 +388,7 @@ static void bring_in_order(struct arrival *arrival)
 /* Nodes in the order in which they were claimed: oldest first. */
 static void deliver(struct weir__delay_lease *lease, struct arrival *arrival)
 {
-    bool has_dropped = false;
+    bool has_dropped = false, has_laned = false;
 
     for (size_t i = 0; i < lease->node_count; i++) {
         struct weir__claimed_node *node = &lease->nodes[i];
@@ -399,8 +399,10 @@ static void deliver(struct weir__delay_lease *lease, struct arrival *arrival)
         if (fetched->is_gone)
             weir__delay_drop(lease->topic, node);
         has_dropped = has_dropped || fetched->is_gone;
+        has_laned = has_laned || node->is_laned;
     }
-    bring_in_order(arrival);
+    if (!has_laned) /* those come as they have their turns */
+        bring_in_order(arrival);
     lease->out = arrival->count;
     if (lease->out == 0 && has_dropped)
         weir__delay_lease_done(lease);

@@ -190,13 +190,11 @@ struct weir_new_job {
     const char *id;         /* NULL: weir makes one that sorts by time */
     struct weir_slice body; /* one msgpack value; empty: null */
     int64_t delay_ms;  /* from now on the server's clock, 0 to 3,650 days */
-    int64_t at_ms;     /* absolute server time since 1970 instead, or 0; at
-                          most 9,999,999,999,999 (in 2286) */
+    int64_t at_ms;     /* server time instead, up to 9,999,999,999,999; or 0 */
     const char *retry; /* ladder of this job */
     int64_t ttl_ms;    /* how long after its due time it may still start */
     const char *url;   /* at most 2,048 bytes */
-    /* Of bounded topics, and required there: the group, a name as an id. */
-    const char *group;
+    const char *group; /* of bounded topics, and required there: as an id */
     /* Of delay and bounded topics: what has to have the job before it is
      * answered: "server", "replica[:N]" (N replicas, 1 to 99, 1 where none is
      * said), "fsync[:N]" (the disk of the server and of N replicas, 0 to 99, 0
@@ -210,11 +208,8 @@ struct weir_new_job {
     const char *unique_for;  /* "10m", "until-start" or "until-done" */
     const char *unique_else; /* "reject", "replace", "debounce", "throttle" */
     const char *max_wait;    /* "1h": of debounce */
-    /* Of delay topics: whose job it is, 1 to 2,048 bytes. Jobs with keys take
-     * turns, and the options `key_parallel` and `key_rate` bound each key. */
-    const char *key;
-    /* The same: "urgent", "high", "normal" or "low"; NULL is normal. */
-    const char *priority;
+    const char *key;      /* of delay topics: whose it is, 1 to 2,048 bytes */
+    const char *priority; /* the same: "urgent", "high", "normal" or "low" */
 };
 
 /* `code`: WEIR_OK, WEIR_EEXISTS (nothing changed: there is a job with this id,
@@ -354,13 +349,11 @@ struct weir_job_info {
     struct weir_slice place;  /* of a list: where it goes on behind this job, as
                                  text out of 0-9 A-Z a-z + - . , : # _ */
     int64_t added_ms;         /* server time; 0: nobody knows */
-    struct weir_slice worker; /* of a job that runs, in a delay topic: who has
-                                 it; else empty: not known */
+    struct weir_slice worker; /* who has a running job; empty: not known */
     int64_t claimed_ms;       /* server time since when it does; or 0 */
     int64_t lease_left_ms;    /* until its lease ends; or 0; -1: in a list */
     struct weir_slice headers;  /* for weir_job_info_headers; empty: none */
-    struct weir_slice attempts; /* for weir_job_info_attempts of <weir/past.h>;
-                                   empty: none */
+    struct weir_slice attempts; /* likewise, <weir/past.h>; empty: none */
     bool is_tick;               /* of a schedule: <weir/cron.h> */
 };
 

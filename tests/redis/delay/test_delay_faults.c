@@ -99,22 +99,23 @@ TEST(an_add_whose_answer_is_lost_adds_nothing_again)
 {
     struct host *host = host_open("w1"), *worker = host_open("w2");
 
-    host_add(host, "seven", 0); /* from now on limits are known */
-    AWAIT(host->added == 1);
-    work_off_once(worker, 1);
+    host_add_numbered(host, 7, 9,
+                      0); /* limits are known, the script is there */
+    AWAIT(host->added == 2);
+    work_off_once(worker, 2);
     host_add_numbered(host, 0, 5, 0);
     host_add(host, NULL, 0);
     lose_the_answer(host);
     work_off_once(worker, 6);
-    EXPECT_INT(1, host->added);
+    EXPECT_INT(2, host->added);
     world_hide_server(false);
-    AWAIT(host->added == 7);
+    AWAIT(host->added == 8);
     EXPECT_INT(0, host->existing + host->failed);
     EXPECT_INT(0, host_claim(worker, 100, 60000));
     EXPECT_INT(0, redis_int(proc, "EVAL %s 0",
                             "return #redis.call('KEYS', 'weir:{t}:p:*')"));
     EXPECT_INT(WEIR_OK, host_stats(worker));
-    EXPECT_INT(7, worker->stats.added_total);
+    EXPECT_INT(8, worker->stats.added_total);
 }
 
 /* Their id is in the index by then, and stays that of one job. */
@@ -145,10 +146,8 @@ TEST(an_add_whose_answer_is_lost_is_refused_as_it_was)
     struct host *host = host_open("w1"), *worker = host_open("w2");
 
     EXPECT_INT(WEIR_OK, host_set(worker, "max_pending", "3"));
-    for (int i = 0; i < 2; i++) {
-        host_add_numbered(host, i, i + 1, 0);
-        AWAIT(host->added == i + 1);
-    }
+    host_add_numbered(host, 0, 2, 0);
+    AWAIT(host->added == 2);
     host_add_numbered(host, 1, 4, 0); /* exists, is added, is too much */
     lose_the_answer(host);
     work_off_once(worker, 3);

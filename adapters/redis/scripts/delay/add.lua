@@ -214,6 +214,10 @@ end
 local tables, mixed
 for index = 0, packs - 1 do
   local when = ARGV[first_arg + 3 * index + 2]
+  if byte(when) == 108 then -- 'l'; as types.lua says
+    call('ZCARD', sub(wait, 1, -5) .. 'turns')
+    call('HLEN', sub(wait, 1, -5) .. 'of')
+  end
   if due_key and not tables and find(when, '^[st]') then
     mixed = call('HMGET', meta, 'mixed', 'claimed')
     if not mixed[1] and mixed[2] then break end

@@ -4,7 +4,7 @@
 --
 -- KEYS  wait ids meta dead rec idle pack
 -- ARGV  topic, jobs, header length, [ time of death, ... ] as msgpack, when
---       (due.lua)
+--       (due.lua; default: now)
 -- Reply { requeued }, or { -1 } when the pack was not staged: nothing was done
 --#include node
 --#include number
@@ -50,7 +50,7 @@ end
 call('HSET', ids, unpack(fields))
 if count > 0 then call('SETRANGE', pack, 3, char(count)) end
 local entries = {}
-enter(entries, seq, jobs, ARGV[5], now, count > 0 and gone or nil)
+enter(entries, seq, jobs, ARGV[5] or 'r0', now, count > 0 and gone or nil)
 call_list('ZADD', wait, entries)
 call('ZREM', dead, unpack(moved))
 call('HDEL', rec, unpack(moved))

@@ -65,6 +65,7 @@ local leaves_out = flags % 2 == 1
 local prefix, laned, enter_lane = sub(wait, 1, -5), {}, nil
 local function open_lanes()
   --#include lanes
+  look_at_lanes(prefix)
   return { of = lanes_of, entrance = lane_entrance, leave = leave_lane }
 end
 local lanes = flags >= 4 and open_lanes()
@@ -345,7 +346,8 @@ if #back > 0 then
   if lanes then
     local nodes = {}
     for b = 1, #back, 4 do nodes[#nodes + 1] = back[b] end
-    laned, enter_lane = lanes.of(prefix, nodes), lanes.entrance(prefix, meta, now)
+    laned = lanes.of(prefix, nodes)
+    enter_lane = lanes.entrance(prefix, meta, now)
   end
   -- Returns how many are below the mark.
   local function give_back(list, name, under, due, slots)

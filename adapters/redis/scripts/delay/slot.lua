@@ -97,11 +97,14 @@ if sub(id, -5) == '@next' and
   return { 'tick' }
 end
 
+local lane = is_laned and redis.pcall('HGET', prefix .. 'of', seq)
+lane = type(lane) == 'string' and lane
+if lane and reschedules then call('ZCARD', prefix .. 'turns') end -- types.lua
 local left, mark_end = take_out(meta, seq, job)
 if reschedules then -- it stays a suspect
   local ms = tonumber(sub(ARGV[6], 2))
   local at = math.max(now, sub(ARGV[6], 1, 1) == 'a' and ms or now + ms)
-  local lane = is_laned and call('HGET', prefix .. 'of', seq)
+  if is_laned and not lane then job.region = 0 end
   if lane then
     --#include lanes
     lane_entrance(prefix, meta, now)(left, job.node, at, number - floor(number),

@@ -8,6 +8,7 @@
 -- In scope are lanes.lua, limits.lua, `prefix`, `wait`, `run`, `now`,
 -- `time_us`. `rules` are `key_rate`, `key_parallel`, `ageing`, as text.
 local RECHECK_MS = 1000 -- blocked ones: who runs may have gone unseen
+local SEEN_MS = 5000 -- a far token is waited for anew: the rate may be another
 local function lane_turns(rules, most)
   local turns, order, seen, keys = prefix .. 'turns', {}, {}, {}
   local ageing = number_of(rules.ageing, 60000)
@@ -23,7 +24,7 @@ local function lane_turns(rules, most)
     if lane.key == '' then return key end
     if parallel > 0 then
       local on = prefix .. 'on:' .. lane.key
-      local nodes = call('ZRANGE', on, '0', '-1')
+      local nodes = redis.pcall('ZRANGE', on, '0', '-1')
       key.places = parallel - #nodes
       if key.places <= 0 then
         local gone = {}
@@ -50,7 +51,7 @@ local function lane_turns(rules, most)
 
   local function insert(lane)
     local at = #order
-    while at > 0 and is_before(lane, order[at]) do at = at - 1 end
+    while at > 0 and lane.at < order[at].at do at = at - 1 end
     table.insert(order, at + 1, lane)
   end
 
@@ -74,10 +75,11 @@ local function lane_turns(rules, most)
   -- The next nodes of a lane that are due; false: there are none.
   local function fill(lane)
     local key, nodes = prefix .. 'lane:' .. lane.name, {}
-    call_list('ZREM', key, lane.given)
     for _ = 1, 4 do
-      local due = call('ZRANGEBYSCORE', key, '-inf', '(' .. digits(now + 1),
-                       'LIMIT', '0', digits(batch))
+      local due = redis.pcall('ZRANGEBYSCORE', key, '-inf',
+                              '(' .. digits(now + 1), 'LIMIT',
+                              digits(#lane.given), digits(batch))
+      if due.err then return false end
       local scores = due[1] and call('ZMSCORE', wait, unpack(due)) or {}
       local gone = {}
       for i, node in ipairs(due) do
@@ -94,7 +96,7 @@ local function lane_turns(rules, most)
       lane.is_open = #due == batch
       if nodes[1] or not lane.is_open then break end
     end
-    lane.nodes, lane.next, lane.given = nodes, 1, {}
+    lane.nodes, lane.next = nodes, 1
     return nodes[1] ~= nil
   end
 
@@ -104,14 +106,20 @@ local function lane_turns(rules, most)
     while order[1] do
       local lane = order[1]
       local key = key_of(lane)
-      if key.places > 0 and key.tokens > 0 and
-         (lane.nodes and lane.nodes[lane.next] or
-          (not lane.nodes or lane.is_open) and fill(lane)) then
+      local is_free = key.places > 0 and key.tokens > 0
+      if is_free and lane.nodes and lane.nodes[lane.next] then
         local score = lane.nodes[lane.next][1]
         return lane.at, score > floor(score)
       end
       lane.is_touched = true
       table.remove(order, 1)
+      if is_free and (not lane.nodes or lane.is_open) and fill(lane) then
+        if lane.key == '' then
+          lane.turn = floor(lane.nodes[1][1])
+          lane.at = lane.turn - lane.ahead
+        end
+        insert(lane)
+      end
     end
   end
 
@@ -131,7 +139,7 @@ local function lane_turns(rules, most)
         key.full, key.is_used = key.full + step, true
       end
       if parallel > 0 then
-        call('ZADD', prefix .. 'on:' .. lane.key, '0', node[2])
+        redis.pcall('ZADD', prefix .. 'on:' .. lane.key, '0', node[2])
       end
     elseif lane.nodes[lane.next] then
       lane.turn = floor(lane.nodes[lane.next][1])
@@ -143,8 +151,8 @@ local function lane_turns(rules, most)
 
   -- The turn that a lane has from now on; nil: nothing waits in it.
   local function next_turn(lane)
-    local head = call('ZRANGE', prefix .. 'lane:' .. lane.name, '0', '0',
-                      'WITHSCORES')
+    local head = redis.pcall('ZRANGE', prefix .. 'lane:' .. lane.name, '0', '0',
+                             'WITHSCORES')
     if not head[1] then return nil end
     local key, due = key_of(lane), floor(tonumber(head[2]))
     if key.places <= 0 then return BLOCKED * LEVEL + now + RECHECK_MS end
@@ -152,7 +160,7 @@ local function lane_turns(rules, most)
       due = math.max(lane.turn, due)
       if key.tokens <= 0 then
         local token = (key.full - (burst - 1) * step) / 1000
-        due = math.max(due, math.ceil(token))
+        due = math.max(due, min(math.ceil(token), now + SEEN_MS))
       end
     end
     return (byte(lane.name) - 48) * LEVEL + due

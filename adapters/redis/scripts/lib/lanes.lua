@@ -27,7 +27,14 @@ local function lane_entrance(prefix, meta, now)
       redis.call('ZADD', turns, digits(turn), name)
     end
     redis.call('HSET', of, string.sub(node, 1, 12), name)
-    redis.call('ZADD', prefix .. 'lane:' .. name, digits(due), node)
+    local lane = prefix .. 'lane:' .. name
+    local added = redis.pcall('ZADD', lane, digits(due), node)
+    if type(added) ~= 'number' then -- somebody else's key, or an error again
+      if string.find(added.err, 'WRONGTYPE', 1, true) then
+        redis.call('UNLINK', lane)
+      end
+      redis.call('ZADD', lane, digits(due), node)
+    end
     list[#list + 1] = state == 0 and digits(LANED + due) or LANED + due + state
     list[#list + 1] = node
   end
@@ -43,7 +50,7 @@ local function lanes_of(prefix, nodes)
   end
   for from = 1, #seqs, 1000 do
     local to = math.min(from + 999, #seqs)
-    local names = redis.call('HMGET', prefix .. 'of', unpack(seqs, from, to))
+    local names = redis.pcall('HMGET', prefix .. 'of', unpack(seqs, from, to))
     for i = from, to do lanes[seqs[i]] = names[i - from + 1] or nil end
   end
   return lanes
@@ -53,13 +60,13 @@ end
 -- may start that could not before.
 local function leave_lane(prefix, node, name, now)
   local key, is_freed = string.sub(name, 2), false
-  if key == '' or redis.call('ZREM', prefix .. 'on:' .. key, node) == 0 then
+  if key == '' or redis.pcall('ZREM', prefix .. 'on:' .. key, node) ~= 1 then
     return false
   end
   for level = 0, 3 do
     local lane, turns = level .. key, prefix .. 'turns'
-    local at = tonumber(redis.call('ZSCORE', turns, lane) or 0)
-    if at >= BLOCKED * LEVEL then
+    local at = redis.pcall('ZSCORE', turns, lane)
+    if type(at) == 'string' and tonumber(at) >= BLOCKED * LEVEL then
       redis.call('ZADD', turns, digits(level * LEVEL + now), lane)
       is_freed = true
     end
@@ -69,5 +76,11 @@ end
 
 -- Jobs of these packs are gone, wherever they were.
 local function forget_lanes(prefix, seqs)
-  call_list('HDEL', prefix .. 'of', seqs)
+  for _, seq in ipairs(seqs) do redis.pcall('HDEL', prefix .. 'of', seq) end
+end
+
+-- As types.lua says.
+local function look_at_lanes(prefix)
+  redis.call('ZCARD', prefix .. 'turns')
+  redis.call('HLEN', prefix .. 'of')
 end

@@ -1,8 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- How many jobs of a topic may start and run, over all of its workers. `limits`
 -- in `meta` has the options `rate`, `parallel`, `key_rate`, `key_parallel` and
--- `ageing` (in ms) as they hold, with a | between. `bucket` has two times in us: when all tokens of the
--- rate will be back, and for when the last one who waits was told to come.
+-- `ageing` (in ms) as they hold, with a | between. `bucket` has two times in
+-- us: when all tokens of the rate will be back, and for when the last one who
+-- waits was told to come.
 local UNITS = { ms = 1000, s = 1e6, m = 6e7, h = 3.6e9, d = 8.64e10,
                 w = 6.048e11 }
 local SOON_US, FAR_US = 1000, 1e5

@@ -65,6 +65,8 @@ local function take_out(meta, seq, job)
     carve(left, job.score, seq, job.lo, job.hi, own)
   end
   call('ZREM', job.key, job.node)
-  if not job.runs and job.region <= MIXED and job.due < mark_end then increment(meta, 'ready', -1) end
+  if not job.runs and job.region <= MIXED and job.due < mark_end then
+    increment(meta, 'ready', -1)
+  end
   return left, mark_end
 end

@@ -22,6 +22,8 @@
 -- and of `meta` the fields kind, revision, max_pending, mark, mixed_mark, lanes
 -- (`known`). Packs of holders are not declared, as those of push.lua.
 --#include unique_moved
+call('ZCARD', prefix .. 'turns') -- as types.lua says
+call('HLEN', prefix .. 'of')
 local HELD = 512 -- what is told of a job whose key another one has
 local LOOK = 2 -- entries for each new one
 local left -- how many more jobs may wait; nil: no bound

@@ -19,9 +19,13 @@ for _, worker in ipairs(call('ZRANGE', KEYS[#KEYS], 0, MOST_IDLE - 1)) do
 end
 call('UNLINK', unpack(KEYS))
 local prefix = string.sub(KEYS[1], 1, -4) -- and what lanes.lua has
-for _, name in ipairs(call('ZRANGE', prefix .. 'turns', 0, -1)) do
-  call('UNLINK', prefix .. 'lane:' .. name,
-       prefix .. 'on:' .. string.sub(name, 2))
+local function unlink_lanes(names)
+  for _, name in ipairs(names) do
+    call('UNLINK', prefix .. 'lane:' .. name,
+         prefix .. 'on:' .. string.sub(name, 2))
+  end
 end
+unlink_lanes(redis.pcall('ZRANGE', prefix .. 'turns', 0, -1))
+unlink_lanes(redis.pcall('HVALS', prefix .. 'of'))
 call('UNLINK', prefix .. 'turns', prefix .. 'of', prefix .. 'rates')
 return { 1 }
