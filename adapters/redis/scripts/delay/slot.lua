@@ -122,19 +122,18 @@ end
 if #left > 0 then call('ZADD', job.key, unpack(left)) end
 if by_index then call('HDEL', ids, id) end
 note_gone(pack_key, pack, 1, due_key)
-local is_freed
 if is_laned or running then
   local lane = redis.pcall('HGET', prefix .. 'of', seq)
   if type(lane) == 'string' then
     --#include lanes
-    is_freed = running and leave_lane(prefix, job.node, lane, now)
+    if running then leave_lane(prefix, job.node, lane, now) end
     forget_lanes(prefix, { seq })
   end
 end
 increment(meta, running and 'delrun' or 'delwait', 1)
 if running and KEYS[8] then
   --#include ready
-  if is_freed or has_ready(wait, now) then
+  if has_ready(wait, now) then
     wake_one(KEYS[8], string.match(wait, '{(.*)}'), now)
   end
 end

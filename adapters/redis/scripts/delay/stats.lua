@@ -58,9 +58,9 @@ local LANED = 3 * 2 ^ 44 -- lanes.lua; each node is one job
 if kind == 'delay' and values[22] then
   ready = ready + call('ZCOUNT', wait, digits(LANED),
                        '(' .. digits(LANED + now + 1))
-  local head = call('ZRANGEBYSCORE', wait, digits(LANED), '+inf', 'WITHSCORES',
-                    'LIMIT', 0, 1)
-  if head[2] then see_head(head[2] - LANED) end
+  local first = call('ZRANGEBYSCORE', wait, digits(LANED), '+inf', 'WITHSCORES',
+                     'LIMIT', 0, 1)
+  if first[2] then see_head(first[2] - LANED) end
 end
 
 -- The nodes that are due and not below the mark, and up to which ms these are

@@ -5,7 +5,7 @@
 -- after a job of it was given at once, behind all that wait by then; jobs
 -- without a key have turns by their due times.
 --
--- In scope are lanes.lua, limits.lua, `prefix`, `wait`, `run`, `now`,
+-- In scope are lanes.lua, rate.lua, `prefix`, `wait`, `run`, `now`,
 -- `time_us`. `rules` are `key_rate`, `key_parallel`, `ageing`, as text.
 local RECHECK_MS = 1000 -- blocked ones: who runs may have gone unseen
 local SEEN_MS = 5000 -- a far token is waited for anew: the rate may be another

@@ -4,20 +4,8 @@
 -- `ageing` (in ms) as they hold, with a | between. `bucket` has two times in
 -- us: when all tokens of the rate will be back, and for when the last one who
 -- waits was told to come.
-local UNITS = { ms = 1000, s = 1e6, m = 6e7, h = 3.6e9, d = 8.64e10,
-                w = 6.048e11 }
+--#include rate
 local SOON_US, FAR_US = 1000, 1e5
-
--- us between two tokens, and how many gather; nil: it is no rate.
-local function read_rate(text)
-  local count, every, unit, rest = string.match(text, '^(%d+)/(%d*)(%a+)(.*)$')
-  count = count and number_of(count)
-  if not count or count < 1 or not UNITS[unit] then return end
-  local step = math.max(number_of(every, 1), 1) * UNITS[unit] / count
-  local burst = number_of(string.match(rest, '^ burst (%d+)$'),
-                          math.ceil(1e5 / step))
-  return step, math.max(burst, 1)
-end
 
 -- What holds: what a worker says (`own`; nil: nothing), which is what is stored
 -- in front of its configuration where it knows what is (`is_current`). Who does
