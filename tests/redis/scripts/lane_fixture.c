@@ -199,7 +199,7 @@ static int job_at(const char *node)
                     "for i = 2, #all, 2 do if all[i] == ARGV[1] then "
                     "return all[i - 1] end end",
                     seq);
-    return id == NULL || id[0] != 'j' ? -1 : atoi(id + 1);
+    return id == NULL || id[0] != 'j' ? -1 : (int)strtol(id + 1, NULL, 10);
 }
 
 /* Several are told as one where they came as plain packs. */

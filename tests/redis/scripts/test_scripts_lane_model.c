@@ -389,7 +389,7 @@ static const struct lane_fault faults[] = {
     {"a freed key stays blocked", SETTLE,
      "redis.call('ZADD', turns, digits(level * LEVEL + now), lane)", ""},
     {"a deleted job keeps its place", SLOT,
-     "is_freed = running and leave_lane(prefix, job.node, lane, now)", ""},
+     "if running then leave_lane(prefix, job.node, lane, now) end", ""},
     {"a job that is put off leaves its lane", SLOT, "if lane then",
      "if false then"},
     {"a purged job keeps its place", &weir__script_delay_purge,

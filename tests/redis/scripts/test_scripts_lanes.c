@@ -351,9 +351,9 @@ TEST(when_a_key_has_its_next_token_is_told)
     long long full, time_us;
 
     add_all(two_of_k, 1);
-    EXPECT_STR("1", lane_claim("9", "||1/10s||"));
+    EXPECT_STR("1", lane_claim("9", "||1/4s||"));
     full = atoll(script_text("HGET weir:{t}:rates k"));
-    EXPECT_STR("", lane_claim("9", "||1/10s||"));
+    EXPECT_STR("", lane_claim("9", "||1/4s||"));
     time_us = lane_reply->element[0]->integer;
     EXPECT_TRUE(time_us + lane_next_us >= full);
     EXPECT_TRUE(time_us + lane_next_us < full + 1000);
