@@ -60,7 +60,7 @@ static const struct refusal names[] = {
      "unique_for, "
      "unique_else, max_wait, delay, consumers, lock, auto_ack, "
      "parking, key, end, group, on_retry, start, after, claim_idle, batch, "
-     "length, overflow, max_age, group_ttl, linger, hot, g"}, /* a sentence has 511 bytes */
+     "length, overflow, max_age, group_ttl, linger, hot, g"},
 };
 
 TEST(an_unknown_name_is_refused_with_the_nearest_known_one)
