@@ -2,7 +2,8 @@
 #ifndef WEIR_UNIQUE_H
 #define WEIR_UNIQUE_H
 
-/* What a job says of its unique key. Pure functions. */
+/* What a job says of its unique key, of the key by which it takes turns, and of
+ * its priority. Pure functions. */
 
 #include <weir/weir.h>
 

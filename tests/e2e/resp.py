@@ -32,6 +32,11 @@ class Client:
         self.socket.sendall(b"".join(out))
         return [self.reply() for _ in commands]
 
+    def script_calls(self):
+        """Calls of scripts by their names, since CONFIG RESETSTAT."""
+        stats = self("INFO", "commandstats").decode()
+        return int(stats.split("cmdstat_evalsha:calls=")[1].split(",")[0])
+
     def reply(self):
         line = self.file.readline()
         if not line.endswith(b"\r\n"):

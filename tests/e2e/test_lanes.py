@@ -255,8 +255,7 @@ def who_waits_for_the_token_of_a_key_sleeps_until_it_comes(place):
     names = ["out%d" % i for i in range(4)]
     workers = [trace(place, name) for name in names]
     await_ran(place, 100, *names)
-    stats = redis("INFO", "commandstats").decode()
-    calls = int(stats.split("cmdstat_evalsha:calls=")[1].split(",")[0])
+    calls = redis.script_calls()
     print("%d calls of scripts for 100 jobs of 4 workers" % calls)
     expect_true(calls < 700, "%d calls" % calls)
     for worker in workers:

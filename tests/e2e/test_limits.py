@@ -165,8 +165,7 @@ def who_waits_for_tokens_does_not_ask_all_the_time(place):
     names = ["out%d" % i for i in range(4)]
     workers = [work(place, name) for name in names]
     await_ran(place, 100, *names)
-    stats = redis("INFO", "commandstats").decode()
-    calls = int(stats.split("cmdstat_evalsha:calls=")[1].split(",")[0])
+    calls = redis.script_calls()
     print("%d calls of scripts for 100 jobs of 4 workers" % calls)
     expect_true(calls < 500, "%d calls" % calls)
     for worker in workers:

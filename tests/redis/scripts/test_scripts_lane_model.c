@@ -382,7 +382,7 @@ static const struct lane_fault faults[] = {
     {"an ended lease leads out of the lane", CLAIM, "if laned[seq] then",
      "if false then"},
     {"what is given back leaves its lane", SETTLE,
-     "enter_lane(list, name, due, ended / 128, laned[seq])",
+     "lanes.enter(list, name, due, ended / 128, laned[seq])",
      "carve(list, digits(due), seq, from, to, stays)"},
     {"a settled job keeps its place", SETTLE, "leave(node)\nif laned",
      "if laned"},

@@ -62,13 +62,14 @@ local closed, flat_moves = list_of(ARGV[4]), list_of(ARGV[5])
 local ends, most_dead = list_of(ARGV[6]), tonumber(ARGV[7])
 local flags = tonumber(ARGV[8] or 0)
 local leaves_out = flags % 2 == 1
-local prefix, laned, enter_lane = sub(wait, 1, -5), {}, nil
-local function open_lanes()
+local prefix, laned = sub(wait, 1, -5), {}
+local lanes -- of lanes.lua; nil: no job is of one
+if flags >= 4 then
   --#include lanes
   look_at_lanes(prefix)
-  return { of = lanes_of, entrance = lane_entrance, leave = leave_lane }
+  lanes = { of = lanes_of, leave = leave_lane,
+            enter = lane_entrance(prefix, meta, now) }
 end
-local lanes = flags >= 4 and open_lanes()
 
 for m = 1, #flat_moves, 7 do
   local record, jobs, id = unpack(flat_moves, m, m + 2)
@@ -347,7 +348,6 @@ if #back > 0 then
     local nodes = {}
     for b = 1, #back, 4 do nodes[#nodes + 1] = back[b] end
     laned = lanes.of(prefix, nodes)
-    enter_lane = lanes.entrance(prefix, meta, now)
   end
   -- Returns how many are below the mark.
   local function give_back(list, name, under, due, slots)
@@ -362,7 +362,7 @@ if #back > 0 then
     local function put(from, to, ended, stays, count)
       if laned[seq] then
         leave(name)
-        enter_lane(list, name, due, ended / 128, laned[seq])
+        lanes.enter(list, name, due, ended / 128, laned[seq])
       elseif entry then
         below = below + spread(list, entry, seq, from, to, stays, ended / 128,
                                mixed_end)

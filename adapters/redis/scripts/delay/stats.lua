@@ -54,7 +54,8 @@ if kind == 'delay' and has_mixed then
   if head[2] then see_head(head[2] - MIXED) end
 end
 
-local LANED = 3 * 2 ^ 44 -- lanes.lua; each node is one job
+--#include laned
+-- Each node of a lane is one job.
 if kind == 'delay' and values[22] then
   ready = ready + call('ZCOUNT', wait, digits(LANED),
                        '(' .. digits(LANED + now + 1))

@@ -13,7 +13,8 @@
 --   rates      hash: of a key when all tokens of its `key_rate` will be back
 -- `lanes` in `meta` is there from the first such job on. These keys begin as
 -- `wait` does and are not declared, as packs of push.lua.
-local LANED, LEVEL, BLOCKED = 3 * 2 ^ 44, 2 ^ 45, 4
+--#include laned
+local LEVEL, BLOCKED = 2 ^ 45, 4
 
 -- A function that puts a node into its lane and appends its score in `wait`
 -- and its name to `list`. `state` as in suspect.lua.

@@ -1,10 +1,11 @@
 -- SPDX-License-Identifier: MIT
 -- One job of a pack, wherever it stands.
 
+--#include laned
 -- What is added to due times where it stands in `wait`, as of mixed packs
 -- (mixed.lua) or of lanes (lanes.lua).
 local function region_of(score)
-  return score >= 3 * 2 ^ 44 and 3 * 2 ^ 44 or score >= MIXED and MIXED or 0
+  return score >= LANED and LANED or score >= MIXED and MIXED or 0
 end
 
 -- The slots that have this id: two where one of them was refused by add.
