@@ -24,7 +24,6 @@ static void open_member(struct weir__member *member,
     own.is_unix = host->port == 0;
     if (weir__probe_open(&own, WEIR__PROBE_MS, &member->probe, &err) == WEIR_OK)
         return;
-    member->probe = NULL;
     (void)snprintf(member->why, sizeof(member->why), "%s", err.text); /* cut */
 }
 

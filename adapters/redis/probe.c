@@ -426,17 +426,19 @@ static int open_primary(const struct weir__redis_url *url, int limit_ms,
                         struct weir__probe **ret_probe, bool *ret_is_replica,
                         struct weir_error *err)
 {
+    struct weir__probe *probe = NULL;
     struct weir__redis_url own;
     int rc = weir__probe_locate(url, &own, err);
 
     *ret_is_replica = false;
     if (rc == WEIR_OK)
-        rc = open_server(&own, limit_ms, ret_probe, err);
-    if (rc != WEIR_OK)
-        return rc;
-    rc = demand_primary(*ret_probe, ret_is_replica, err);
-    if (rc != WEIR_OK)
-        weir__probe_close(*ret_probe);
+        rc = open_server(&own, limit_ms, &probe, err);
+    if (rc == WEIR_OK)
+        rc = demand_primary(probe, ret_is_replica, err);
+    if (rc == WEIR_OK)
+        *ret_probe = probe;
+    else
+        weir__probe_close(probe);
     return rc;
 }
 

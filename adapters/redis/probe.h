@@ -20,7 +20,8 @@ struct weir__probe;
  * WEIR_ENOMEM. `err` holds the reason alone. Of several hosts it is the first
  * one that answers, each has `limit_ms`. Where the address has sentinels, these
  * are asked first, 300 ms each, and the server is the primary that they name;
- * WEIR_ENOTFOUND: they know none of that name. */
+ * WEIR_ENOTFOUND: they know none of that name. `ret_probe` is left alone where
+ * it fails. */
 int weir__probe_open(const struct weir__redis_url *url, int limit_ms,
                      struct weir__probe **ret_probe, struct weir_error *err);
 

@@ -107,6 +107,31 @@ TEST(who_does_not_answer_at_first_is_not_reached)
     EXPECT_STR("no answer within 300 ms", err.text);
 }
 
+/* What was asked for its role is the sentinel as well. */
+TEST(a_primary_that_is_gone_before_it_told_its_role_leaves_no_probe)
+{
+    struct resp_peer *peer = resp_peer_prepare();
+    char url_text[64], address[64];
+    const struct resp_rule rules[] = {
+        {.words = "get-master-addr-by-name", .bytes = address},
+        {.words = "ROLE", .hangs_up = true}};
+    struct weir__redis_url url;
+    struct weir__probe *probe = NULL;
+    struct weir_error err = {0};
+
+    (void)snprintf(address, sizeof(address),
+                   "*2\r\n$9\r\n127.0.0.1\r\n$5\r\n%05d\r\n",
+                   resp_peer_port(peer));
+    (void)snprintf(url_text, sizeof(url_text),
+                   "redis+sentinel://127.0.0.1:%d/orders",
+                   resp_peer_port(peer));
+    resp_peer_run(peer, rules, 2);
+    EXPECT_INT(WEIR_OK, weir__redis_url_parse(url_text, &url, &err));
+    EXPECT_INT(WEIR_ECONN, weir__probe_open(&url, LONG_MS, &probe, &err));
+    EXPECT_STR("Server closed the connection", err.text);
+    EXPECT_TRUE(probe == NULL);
+}
+
 /* --- names ---------------------------------------------------------------- */
 
 static int open_at(const char *host, int port, struct weir_error *err)

@@ -44,6 +44,8 @@ static void take_options(struct weir__conn *conn,
     conn->options = *options;
     if (conn->options.max_queued == 0)
         conn->options.max_queued = DEFAULT_QUEUED;
+    if (conn->options.max_reply == 0)
+        conn->options.max_reply = WEIR__REPLY_BYTES;
     default_ms(&conn->options.wait_ms, DEFAULT_WAIT_MS);
     default_ms(&conn->options.connect_ms, DEFAULT_CONNECT_MS);
     default_ms(&conn->options.handshake_ms, DEFAULT_HANDSHAKE_MS);

@@ -101,6 +101,8 @@ struct weir__conn_options {
     const char *channel; /* SUBSCRIBE to it; likewise; NULL: a normal one */
     uint64_t seed;       /* of back-off jitter */
     size_t max_queued;   /* bytes waiting or unanswered; 0: 64 MiB */
+    size_t max_reply;    /* bytes of an answer, beside the bodies that a command
+                            asks for; 0: 64 MiB */
     int64_t wait_ms;     /* how long a command may wait while the connection
                             is not READY; 0: 10,000 */
     int64_t connect_ms;  /* deadlines; 0: 3,000, 3,000, 10,000 */

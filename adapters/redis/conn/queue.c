@@ -106,10 +106,10 @@ static void expect_next(struct weir__conn *conn)
 {
     const struct weir__command *next = conn->sent.first;
 
-    conn->guard.most = WEIR__REPLY_BYTES +
-                       (next == NULL ? 0
-                                     : (size_t)(next->flags / WEIR__SEND_BODY) *
-                                           WEIR_BODY_LIMIT);
+    conn->guard.most = conn->options.max_reply;
+    if (next != NULL)
+        conn->guard.most +=
+            (size_t)(next->flags / WEIR__SEND_BODY) * WEIR_BODY_LIMIT;
 }
 
 bool weir__conn_take_reply(struct weir__conn *conn, const void *reply)

@@ -15,8 +15,9 @@
 #include "adapters/redis/conn/compat.h"
 
 enum {
-    WEIR__REPLY_BYTES = 64 * 1024 * 1024, /* of a reply, at least */
-    WEIR__PUSH_BYTES = 64 * 1024          /* of what nobody asked for */
+    WEIR__REPLY_BYTES =
+        64 * 1024 * 1024,        /* of a reply, where the owner says nothing */
+    WEIR__PUSH_BYTES = 64 * 1024 /* of what nobody asked for */
 };
 
 enum weir__refusal {

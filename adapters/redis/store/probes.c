@@ -241,10 +241,8 @@ static bool connect_probe(struct weir__probes *probes,
     if (server->probe != NULL && is_outdated(probes, server))
         hang_up(server);
     if (server->probe == NULL) {
-        if (!begin_wait(probes, -1) || !open_probe(probes, server)) {
-            server->probe = NULL;
+        if (!begin_wait(probes, -1) || !open_probe(probes, server))
             return false;
-        }
         server->opened_ns = weir__monotonic_ns();
     }
     return begin_wait(probes, weir__probe_fd(server->probe));

@@ -401,6 +401,8 @@ static const struct lane_fault faults[] = {
      "call('UNLINK', prefix .. 'lane:' .. name,", "call('EXISTS', prefix,"},
 };
 
+enum { FAULT_OPS = 1000, FAULT_SEEDS = 40 }; /* one finds most of them */
+
 TEST(planted_faults_of_lanes_show)
 {
     const char *wanted = getenv("WEIR_FAULT");
@@ -412,8 +414,8 @@ TEST(planted_faults_of_lanes_show)
         if (wanted != NULL && strstr(faults[i].name, wanted) == NULL)
             continue;
         lane_fault = &faults[i];
-        for (uint64_t seed = 1; seed <= 6 && problem == NULL; seed++)
-            problem = run(seed, 1000);
+        for (uint64_t seed = 1; seed <= FAULT_SEEDS && problem == NULL; seed++)
+            problem = run(seed, FAULT_OPS);
         lane_fault = NULL;
         printf("  %s: %s\n", faults[i].name, problem == NULL ? "-" : problem);
         missed += problem == NULL;

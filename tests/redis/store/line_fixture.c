@@ -25,6 +25,17 @@ void world_hide_server(bool is_hidden)
                             : rename(away, redis_socket(proc)));
 }
 
+/* The whole call of a script, not a question for a topic's options. */
+static bool is_call_sent(const struct weir__conn *conn)
+{
+    const struct weir__command *sent = conn->sent.first;
+
+    while (sent != NULL && sent->script == NULL)
+        sent = sent->next;
+    return sent != NULL && conn->waiting.first == NULL &&
+           weir__glue_buffered(&conn->glue) == 0;
+}
+
 void host_lose_answer(struct host *host, const char *topic, const char *name,
                       long long before)
 {
@@ -33,7 +44,7 @@ void host_lose_answer(struct host *host, const char *topic, const char *name,
         ((struct weir__redis *)host->store)->servers->commands;
 
     world_give_up_at = ev_time() + 30.;
-    while (conn->sent.first == NULL || conn->waiting.first != NULL)
+    while (!is_call_sent(conn))
         world_turn();
     EXPECT_INT(0, shutdown(conn->context->c.fd, SHUT_RD));
     world_hide_server(true);
