@@ -16,6 +16,7 @@ from producer import Producer
 
 KINDS = ("delay", "bounded", "list", "stream", "sync", "concurrent")
 LEASE_MS = 5000
+LONG_LEASE_MS = 60000  # where no worker is lost: it lasts, however busy it is
 
 
 def longest_pause_ms(runs, excused=()):
@@ -36,7 +37,7 @@ class Topic:
         self.name = traffic.cluster.topic(node, nth, kind)
         self.slot = slot_of(self.name)
         place.ok("topic", "set", self.name, "kind=" + kind,
-                 "lease=%dms" % LEASE_MS,
+                 "lease=%dms" % traffic.lease_ms,
                  *(("delay=0ms",) if kind in ("sync", "concurrent") else ()),
                  *(("length=1000000",) if kind == "bounded" else ()))
         more = {"delay": ', "id": "%(n)d", "delay": "%(delay)dms"',
@@ -100,8 +101,10 @@ class Traffic:
     """`topics[0]` is of kind delay and gets `rate` jobs in a second; it lies on
     the node, as does one of each kind; the last one lies on another node."""
 
-    def __init__(self, place, cluster, node, rate=200, others=50, workers=2):
+    def __init__(self, place, cluster, node, rate=200, others=50, workers=2,
+                 lease_ms=LEASE_MS):
         self.place, self.cluster, self.faults = place, cluster, []
+        self.lease_ms = lease_ms
         place.is_evidence = True
         serial[0] += 2
         self.topics = [Topic(self, "delay", node, rate, serial[0] + 1)]

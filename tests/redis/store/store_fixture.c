@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "adapters/redis/conn/tls.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -15,7 +16,8 @@ static struct ev_loop *loop;
 static ev_prepare prepare;
 static ev_timer tick;
 struct redis_proc *proc;
-static const char *address; /* NULL: that of `proc` */
+static bool is_elsewhere; /* at `address`, not at `proc` */
+static struct weir__redis_url address;
 static struct host *hosts;
 
 /* --- the loop ----------------------------------------------------------- */
@@ -64,9 +66,11 @@ void world_close(void)
     ev_timer_stop(loop, &tick);
     ev_loop_destroy(loop);
     loop = NULL;
-    if (address == NULL)
+    if (is_elsewhere)
+        weir__tls_free(address.tls);
+    else
         redis_stop(proc);
-    address = NULL;
+    is_elsewhere = false;
 }
 
 static void begin_loop(void)
@@ -91,7 +95,9 @@ struct redis_proc *world_open(const struct redis_options *options)
 void world_open_at(const char *url)
 {
     world_close();
-    address = url;
+    EXPECT_INT(WEIR_OK, weir__redis_url_parse(url, &address, NULL));
+    EXPECT_INT(WEIR_OK, weir__tls_new(&address, &address.tls, NULL));
+    is_elsewhere = true;
     begin_loop();
 }
 
@@ -261,10 +267,10 @@ struct host *host_open_as(const char *worker, const char *kind,
     if (loop == NULL)
         (void)world_open(NULL);
     options.loop = loop;
-    if (address == NULL)
-        redis_address(proc, &url);
+    if (is_elsewhere)
+        url = address;
     else
-        EXPECT_INT(WEIR_OK, weir__redis_url_parse(address, &url, NULL));
+        redis_address(proc, &url);
     EXPECT_INT(WEIR_OK, weir__redis_open(&options, &host->store));
     open_topic(host, "t", kind);
     host_serve_said(host, said);
