@@ -21,6 +21,8 @@ struct bench_load {
     double *node_us; /* gets the CPU time of each node; or NULL */
     const char *by; /* another topic they go by: its handler adds each to theirs
                        with its verdict. NULL: they do not */
+    int64_t keys;   /* as in struct bench_role, and so are these */
+    bool has_priorities, is_unique;
     bool makes_ids;
     bool one_process; /* that adds and handles; else a producer and workers */
     enum bench_handler handler;

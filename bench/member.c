@@ -2,8 +2,8 @@
 
 /* A member's process: a loop, a reactor, a producer, a handler. */
 
-#include "bench/body.h"
 #include "bench/later.h"
+#include "bench/new_job.h"
 #include "bench/say.h"
 #include "bench/team.h"
 #include "bench/turns.h"
@@ -17,7 +17,7 @@
 #include <unistd.h>
 #include <weir/weir.h>
 
-enum { GROUPS = 1000, HOT_GROUPS = 10, TURN_BYTES = 1024 * 1024 };
+enum { TURN_BYTES = 1024 * 1024 };
 enum { WINDOW_BATCHES = 32, WINDOW_JOBS = 1024, IDLE_NAME = 64 };
 
 struct member {
@@ -316,26 +316,6 @@ static void on_added(int code, const char *id, void *arg)
         ev_idle_start(self->loop, &self->producer);
 }
 
-static uint64_t next_random(struct member *self)
-{
-    self->random ^= self->random << 13;
-    self->random ^= self->random >> 7;
-    self->random ^= self->random << 17;
-    return self->random;
-}
-
-static void write_group(struct member *self, char group[BENCH_GROUP_CAP],
-                        int64_t number)
-{
-    int64_t groups = self->role->groups > 0 ? self->role->groups : GROUPS;
-
-    if (self->role->is_hot)
-        (void)snprintf(group, BENCH_GROUP_CAP, "hot-%d",
-                       (int)(next_random(self) % HOT_GROUPS));
-    else
-        bench_group_write(group, number, groups);
-}
-
 static const char *topic_of(const struct bench_role *role, int64_t number)
 {
     return role->spread == NULL
@@ -343,41 +323,18 @@ static const char *topic_of(const struct bench_role *role, int64_t number)
                : role->spread->topics[bench_spread_of(role->spread, number)];
 }
 
-static void say_due(struct member *self, struct weir_new_job *job)
-{
-    const struct bench_role *role = self->role;
-    int64_t more =
-        role->spread_ms > 0
-            ? (int64_t)(next_random(self) % (uint64_t)role->spread_ms)
-            : 0;
-
-    if (role->from_ms > 0)
-        job->at_ms = role->from_ms + more;
-    else
-        job->delay_ms = role->delay_ms + more;
-}
-
 /* False: not now, too much waits to be sent. */
 static bool add_one(struct member *self)
 {
-    struct weir_new_job job = {0};
-    char id[BENCH_ID_CAP], group[BENCH_GROUP_CAP];
+    struct bench_new_job new;
     int64_t number =
         self->role->is_hot ? INT32_MAX : self->role->first + self->sent;
     int rc;
 
-    if (!self->role->makes_ids) {
-        bench_id_write(id, self->role->id_base + self->sent);
-        job.id = id;
-    }
-    if (self->role->has_groups) {
-        write_group(self, group, number);
-        job.group = group;
-    }
-    say_due(self, &job);
+    bench_new_job_make(self->role, number, self->sent, &self->random, &new);
     bench_body_number(&self->body, number);
-    job.body = (struct weir_slice){self->body.bytes, self->body.len};
-    rc = weir_reactor_add(self->weir, topic_of(self->role, number), &job,
+    new.job.body = (struct weir_slice){self->body.bytes, self->body.len};
+    rc = weir_reactor_add(self->weir, topic_of(self->role, number), &new.job,
                           on_added, self, NULL);
     if (rc == WEIR_OK)
         self->sent++;
@@ -419,8 +376,9 @@ static void pace(struct ev_loop *loop, ev_timer *watcher, int events)
         (void)add_one(self);
     }
     /* Off the beat, so that no timer of anybody's falls in step with it. */
-    watcher->repeat = (double)self->role->pause_ms *
-                      (0.5 + (double)(next_random(self) % 1000) / 1000) / 1000;
+    watcher->repeat =
+        (double)self->role->pause_ms *
+        (0.5 + (double)(bench_random_next(&self->random) % 1000) / 1000) / 1000;
     ev_timer_again(self->loop, watcher);
 }
 

@@ -90,15 +90,18 @@ struct bench_role {
     bool adds, handles;
     /* Adding: jobs numbered from 0. */
     int64_t jobs, payload_bytes;
-    int64_t batch;     /* jobs in a turn of the loop */
-    int64_t in_flight; /* how many may be unanswered; 0: 32 batches, 1,024 at
+    int64_t batch;       /* jobs in a turn of the loop */
+    int64_t in_flight;   /* how many may be unanswered; 0: 32 batches, 1,024 at
                           least */
-    int64_t id_base;   /* the number of the first id */
-    bool makes_ids;    /* weir does */
-    bool has_groups;   /* as those of bounded topics */
-    int64_t groups;    /* how many; 0: 1,000 */
-    int64_t first;     /* the number of the first job, else 0 */
-    int64_t per_s;     /* > 0: so many in a second, not as many as go */
+    int64_t id_base;     /* the number of the first id */
+    bool makes_ids;      /* weir does */
+    bool has_groups;     /* as those of bounded topics */
+    int64_t groups;      /* how many; 0: 1,000 */
+    int64_t keys;        /* each has one of so many; 0: they have none */
+    bool has_priorities; /* each of the four in turn */
+    bool is_unique;      /* each has its id as its unique key */
+    int64_t first;       /* the number of the first job, else 0 */
+    int64_t per_s;       /* > 0: so many in a second, not as many as go */
     bool is_hot;       /* adds to ten groups hot-N, with no number, for ever */
     int64_t delay_ms;  /* of every job */
     int64_t from_ms;   /* > 0: time of the server, in place of the delay */

@@ -503,7 +503,7 @@ def workers_killed_after_everything_ran_have_lost_nothing(place):
 @test
 def limits_are_looked_at_and_kept(place):
     found = rows(place, "limits", "--jobs", "300")
-    expect(5, len(found))
+    expect(10, len(found))
     for row in found:
         expect((0, 0), (row["lost"], row["duplicated"]))
 

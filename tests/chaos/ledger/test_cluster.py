@@ -253,7 +253,7 @@ def a_killed_primary_loses_nothing(place):
           "nothing was heard, %d adds of the first topic"
           % (promoted - killed, first - killed, killed - cut, forgotten))
     expect_true(forgotten > 0, "something was forgotten")
-    expect_true(first - promoted < 2000, "it goes on soon")
+    expect_true(first - promoted < PAUSE_MS, "it goes on soon")
     traffic.note("kill", cut, now_ms() + LEASE_MS)
     cluster.await_promoted(old, traffic.slot)
     traffic.goes_on("the failover")
@@ -270,7 +270,8 @@ def a_killed_primary_loses_nothing(place):
         for before, after in account.repeated:
             expect_true(before.start >= cut, "%s ran twice, and its claim was "
                         "known" % before.job)
+            # What has no lease may be taken before and start behind.
             expect_true(after.token > before.token or
-                        account.kind in ("list", "stream"),
+                        account.kind in ("list", "stream", "sync"),
                         "%s: token %d behind %d" % (before.job, after.token,
                                                     before.token))

@@ -10,7 +10,8 @@
 local RECHECK_MS = 1000 -- blocked ones: who runs may have gone unseen
 local SEEN_MS = 5000 -- a far token is waited for anew: the rate may be another
 local function lane_turns(rules, most)
-  local turns, order, seen, keys = prefix .. 'turns', {}, {}, {}
+  local turns, seen, keys = prefix .. 'turns', {}, {}
+  local order, first, last = {}, 1, 0 -- a queue: order[first] to order[last]
   local ageing = number_of(rules.ageing, 60000)
   local parallel = number_of(rules.key_parallel)
   local step, burst = read_rate(rules.key_rate or '')
@@ -50,9 +51,18 @@ local function lane_turns(rules, most)
   end
 
   local function insert(lane)
-    local at = #order
-    while at > 0 and lane.at < order[at].at do at = at - 1 end
-    table.insert(order, at + 1, lane)
+    local at = last
+    while at >= first and lane.at < order[at].at do
+      order[at + 1] = order[at]
+      at = at - 1
+    end
+    order[at + 1], last = lane, last + 1
+  end
+
+  local function remove_first()
+    local lane = order[first]
+    order[first], first = nil, first + 1
+    return lane
   end
 
   for level = 0, BLOCKED do
@@ -70,7 +80,8 @@ local function lane_turns(rules, most)
     end
   end
   table.sort(order, is_before)
-  local batch = math.max(math.ceil(most / math.max(#order, 1)), 2)
+  last = #order
+  local batch = math.max(math.ceil(most / math.max(last, 1)), 2)
 
   -- The next nodes of a lane that are due; false: there are none.
   local function fill(lane)
@@ -103,8 +114,8 @@ local function lane_turns(rules, most)
   -- When the next one counts as due, and whether it is a suspect; nil: no other
   -- one may start.
   local function peek()
-    while order[1] do
-      local lane = order[1]
+    while first <= last do
+      local lane = order[first]
       local key = key_of(lane)
       local is_free = key.places > 0 and key.tokens > 0
       if is_free and lane.nodes and lane.nodes[lane.next] then
@@ -112,7 +123,7 @@ local function lane_turns(rules, most)
         return lane.at, score > floor(score)
       end
       lane.is_touched = true
-      table.remove(order, 1)
+      remove_first()
       if is_free and (not lane.nodes or lane.is_open) and fill(lane) then
         if lane.key == '' then
           lane.turn = floor(lane.nodes[1][1])
@@ -124,11 +135,11 @@ local function lane_turns(rules, most)
   end
 
   -- Its lane has no other turn in this claim.
-  local function skip() table.remove(order, 1) end
+  local skip = remove_first
 
   -- Take it: its score, as in `wait` without LANED, and its node.
   local function take()
-    local lane = table.remove(order, 1)
+    local lane = remove_first()
     local key, node = key_of(lane), lane.nodes[lane.next]
     lane.next, lane.given[#lane.given + 1] = lane.next + 1, node[2]
     lane.is_touched = true
@@ -200,17 +211,17 @@ local function lane_turns(rules, most)
       end
     end
     look_around()
-    local first
+    local next_ms
     for level = 0, BLOCKED do
       local from = level * LEVEL
       local head = call('ZRANGEBYSCORE', turns, digits(from),
                         '(' .. digits(from + LEVEL), 'WITHSCORES', 'LIMIT', '0',
                         '1')
       if head[2] then
-        first = min(first or math.huge, floor(head[2] - from))
+        next_ms = min(next_ms or math.huge, floor(head[2] - from))
       end
     end
-    return first
+    return next_ms
   end
 
   return { peek = peek, skip = skip, take = take, finish = finish }
