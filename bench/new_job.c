@@ -27,9 +27,10 @@ static void write_group(const struct bench_role *role, int64_t number,
 static void say_due(const struct bench_role *role, uint64_t *random,
                     struct weir_new_job *job)
 {
-    int64_t more = role->spread_ms > 0 ? (int64_t)(bench_random_next(random) %
-                                                   (uint64_t)role->spread_ms)
-                                       : 0;
+    int64_t more =
+        role->spread_ms > 0
+            ? (int64_t)(bench_random_next(random) % (uint64_t)role->spread_ms)
+            : 0;
 
     if (role->from_ms > 0)
         job->at_ms = role->from_ms + more;

@@ -74,8 +74,9 @@ const struct fault limit_faults[] = {
     {"a stored limit leaves an offer", SCRIPT_SET,
      "call('HDEL', meta, 'offer') -- none is handed over", ""},
     {"a stored rate ends what bounds how many run", SCRIPT_SET,
-     "then rate = value else parallel = value end",
-     "then rate, parallel = value, '' else parallel = value end"},
+     "parts[LIMITS[name]] = value == 'none' and '' or value\n",
+     "parts[LIMITS[name]] = value == 'none' and '' or value\n"
+     "if name == 'rate' then parts[2] = '' end\n"},
     {"no limits are some", SCRIPT_SET,
      "if call('HGET', meta, 'limits') == '|' then call('HDEL', meta, 'limits') "
      "end",
