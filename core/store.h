@@ -17,10 +17,10 @@
 #include <weir/cron.h>
 #include <weir/worker.h>
 
+#include "core/keys.h"
 #include "core/options.h"
 #include "core/record.h"
 #include "core/run.h"
-#include "core/unique.h"
 
 struct weir__store;
 struct weir__store_topic; /* the store's own; one for each name */

@@ -5,9 +5,9 @@
 #include "adapters/cli/time.h"
 #include "core/error.h"
 #include "core/header.h"
+#include "core/keys.h"
 #include "core/options.h"
 #include "core/text.h"
-#include "core/unique.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -21,7 +21,7 @@ struct weir__script {
 /* weir__script_<name>, one for each file. */
 extern const struct weir__script weir__script_delay_add;
 extern const struct weir__script weir__script_delay_add_one;
-extern const struct weir__script weir__script_delay_add_unique;
+extern const struct weir__script weir__script_delay_add_keyed;
 extern const struct weir__script weir__script_delay_push;
 extern const struct weir__script weir__script_delay_cron;
 extern const struct weir__script weir__script_delay_claim;

@@ -20,7 +20,7 @@ static const struct head packs_head = {&weir__script_delay_add,
 static const struct head lone_head = {
     &weir__script_delay_add_one, "wait ids meta idle seen run lease held", 8};
 static const struct head unique_head = {
-    &weir__script_delay_add_unique, "wait ids meta idle seen unique due absent",
+    &weir__script_delay_add_keyed, "wait ids meta idle seen unique due absent",
     8};
 
 static void write_head(struct weir__buf *buf, const struct weir__add_call *call,

@@ -6,7 +6,7 @@
  * given, or what the topic's option says of its body. */
 
 #include "adapters/redis/delay/private.h"
-#include "core/unique.h"
+#include "core/keys.h"
 
 /* False when out of memory: the item has none then. */
 bool weir__item_set_key(struct weir__items *items, struct weir__item *item,

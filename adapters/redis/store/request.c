@@ -137,7 +137,7 @@ static bool is_refused(const struct weir__script *script,
 {
     bool is_add = script == &weir__script_delay_add ||
                   script == &weir__script_delay_add_one;
-    bool has_keys = script == &weir__script_delay_add_unique;
+    bool has_keys = script == &weir__script_delay_add_keyed;
     int64_t number;
 
     if (!is_add && !has_keys && script != &weir__script_bounded_add)

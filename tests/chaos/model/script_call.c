@@ -15,7 +15,7 @@
 static const struct weir__script *const scripts[SCRIPTS] = {
     [SCRIPT_ADD] = &weir__script_delay_add,
     [SCRIPT_ADD_ONE] = &weir__script_delay_add_one,
-    [SCRIPT_ADD_UNIQUE] = &weir__script_delay_add_unique,
+    [SCRIPT_ADD_KEYED] = &weir__script_delay_add_keyed,
     [SCRIPT_CLAIM] = &weir__script_delay_claim,
     [SCRIPT_SETTLE] = &weir__script_delay_settle,
     [SCRIPT_SETTLE_ONE] = &weir__script_delay_settle_one,

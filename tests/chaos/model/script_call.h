@@ -23,7 +23,7 @@ struct redisReply;
 enum script {
     SCRIPT_ADD,
     SCRIPT_ADD_ONE,
-    SCRIPT_ADD_UNIQUE,
+    SCRIPT_ADD_KEYED,
     SCRIPT_CLAIM,
     SCRIPT_SETTLE,
     SCRIPT_SETTLE_ONE,

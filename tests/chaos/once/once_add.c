@@ -108,8 +108,7 @@ static void send_new(struct once_run *run, struct once_call *call,
     struct caller *caller = &run->caller;
     char slot[8];
 
-    call_script(caller, SCRIPT_ADD_UNIQUE, 8 + call->count,
-                4 + 5 * call->count);
+    call_script(caller, SCRIPT_ADD_KEYED, 8 + call->count, 4 + 5 * call->count);
     call_keys(caller, "wait ids meta idle seen unique due absent");
     for (size_t i = 0; i < call->count; i++)
         once_pack_key(run, call->adds[i].job->pack);

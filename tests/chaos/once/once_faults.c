@@ -2,7 +2,7 @@
 #include "tests/chaos/once/once.h"
 
 /* Each is a slip that somebody could make while changing the script. */
-#define UNIQUE SCRIPT_ADD_UNIQUE
+#define UNIQUE SCRIPT_ADD_KEYED
 
 const struct fault once_faults[] = {
     {"a repeat adds again", UNIQUE, "if said then", "if false then"},

@@ -163,7 +163,7 @@ const char *lane_add_under(int job, const char *when, const char *key,
     weir__pack_write(&pack, &one, 1, true);
     (void)snprintf(seq, sizeof(seq), "%012d", job);
     (void)snprintf(number, sizeof(number), "%lld", script_number++);
-    begin(&weir__script_delay_add_unique,
+    begin(&weir__script_delay_add_keyed,
           "wait ids meta idle seen unique due absent", 1);
     put_copy("weir:{t}:p:", seq);
     put("t");

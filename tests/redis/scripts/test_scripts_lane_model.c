@@ -356,11 +356,11 @@ TEST(jobs_of_lanes_keep_their_rules_whatever_happens)
         "local added = 1"
 
 static const struct lane_fault faults[] = {
-    {"an added job is in no lane", &weir__script_delay_add_unique, LANE_ENTRY},
-    {"a lane gets no turn", &weir__script_delay_add_unique,
+    {"an added job is in no lane", &weir__script_delay_add_keyed, LANE_ENTRY},
+    {"a lane gets no turn", &weir__script_delay_add_keyed,
      "redis.call('ZADD', turns, digits(turn), name)", ""},
     {"a blocked lane is not blocked any more when a job comes",
-     &weir__script_delay_add_unique,
+     &weir__script_delay_add_keyed,
      "if at ~= at or at < BLOCKED * LEVEL and turn < at then",
      "if at ~= at then"},
     {"a retry is in no lane", SETTLE, LANE_ENTRY},

@@ -50,7 +50,7 @@ static void begin(const char *letters)
     static char number[24];
 
     (void)snprintf(number, sizeof(number), "%lld", script_number++);
-    script_begin(&weir__script_delay_add_unique, keys);
+    script_begin(&weir__script_delay_add_keyed, keys);
     for (; *letters != '\0'; letters++)
         script_pack_key(*letters);
     script_arg("t");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WEIR_UNIQUE_H
-#define WEIR_UNIQUE_H
+#ifndef WEIR_KEYS_H
+#define WEIR_KEYS_H
 
 /* What a job says of its unique key, of the key by which it takes turns, and of
  * its priority. Pure functions. */

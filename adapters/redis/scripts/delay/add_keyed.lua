@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- add_unique: jobs with unique keys (unique.lua), or of lanes (lanes.lua),
+-- add_keyed: jobs with unique keys (unique.lua), or of lanes (lanes.lua),
 -- become claimable, one after the other in the order in which they come, each
 -- in a pack of its own.
 --

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "core/unique.h"
+#include "core/keys.h"
 
 #include <string.h>
 
