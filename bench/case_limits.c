@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 
-/* weir-bench limits: what limits of a topic, keys, priorities and unique keys of
- * jobs cost beside jobs and a topic without them. */
+/* weir-bench limits: what limits of a topic, keys, priorities and unique keys
+ * of jobs cost beside jobs and a topic without them. */
 
 #include "bench/ask.h"
 #include "bench/load.h"
