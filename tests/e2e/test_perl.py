@@ -69,12 +69,12 @@ def a_topic_of_another_kind_is_refused_by_perl(place):
 def what_a_killed_perl_had_is_run_by_others(place):
     place.weir("add", "other")
     place.ok("topic", "set", "t", "lease=500ms", "max_crashes=100")
-    place.add_lines("t", 300)
-    workers = [perl(place, "work", "t") for _ in range(2)]
-    weir = place.work(place.echo())
-    for worker in workers:
+    for name in "ab":  # each has some for itself, or might wait for ever
+        place.add_lines("t", 300, '{"id":"%s%%d"}' % name)
+        worker = perl(place, "work", "t")
         eventually(worker.stdout.readline, "it runs one")
         kill(worker)
-    await_done(place, 300)
+    weir = place.work(place.echo())
+    await_done(place, 600)
     stop_cleanly(weir)
     place.expect_stats("t", dead=0, running=0, ready=0)
