@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/assert.h"
+#include "core/keys.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -22,7 +23,7 @@ static size_t bytes_of(const struct weir__follow *job)
 {
     return job->topic.len + job->id.len + job->record.url.len +
            job->record.retry.len + job->record.headers.len +
-           job->record.body.len;
+           job->record.key.len + job->record.body.len;
 }
 
 int weir__follow_put(struct weir__follows *follows,
@@ -44,8 +45,10 @@ int weir__follow_put(struct weir__follows *follows,
     follow->record.url = keep(&to, job->record.url);
     follow->record.retry = keep(&to, job->record.retry);
     follow->record.headers = keep(&to, job->record.headers);
+    follow->record.key = keep(&to, job->record.key);
     follow->record.body = keep(&to, job->record.body);
     follow->record.ttl_ms = job->record.ttl_ms;
+    follow->record.priority = job->record.priority;
     follow->delay_ms = job->delay_ms;
     follow->at_ms = job->at_ms;
     if (follows->last == NULL)
@@ -61,18 +64,21 @@ int weir__follow_put(struct weir__follows *follows,
 int weir__follow_add(struct weir__follows *follows, struct weir_slice topic,
                      const struct weir_follow *job, struct weir_slice headers)
 {
-    const struct weir__follow follow = {
+    struct weir__follow follow = {
         .topic = topic,
         .id = weir__slice_str(job->id),
         .record = {.retry = weir__slice_str(job->retry),
                    .ttl_ms = job->ttl_ms,
                    .url = weir__slice_str(job->url),
                    .headers = headers,
+                   .key = weir__slice_str(job->key),
                    .body = job->body},
         .delay_ms = job->delay_ms,
         .at_ms = job->at_ms,
     };
 
+    (void)weir__priority_read("", job->priority, &follow.record.priority,
+                              NULL); /* it was checked */
     return weir__follow_put(follows, &follow);
 }
 

@@ -315,6 +315,8 @@ static int follow_to(struct weir_job *job, struct weir_slice topic,
         .url = own.url,
         .headers = own.headers,
         .header_count = own.header_count,
+        .key = own.key,
+        .priority = own.priority,
     };
     rc = lane->reactor->options.codec->check(&checked, NULL);
     return rc < 0 ? rc : keep_follow(run, topic, &own);

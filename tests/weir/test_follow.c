@@ -94,6 +94,10 @@ static enum weir_verdict run_too_much(void *self, struct weir_job *job)
     codes[code_count++] = weir_job_follow(job, &bad);
     bad = (struct weir_follow){.body = {broken, 1}};
     codes[code_count++] = weir_job_follow(job, &bad);
+    bad = (struct weir_follow){.priority = "soon"};
+    codes[code_count++] = weir_job_follow(job, &bad);
+    bad = (struct weir_follow){.key = ""};
+    codes[code_count++] = weir_job_follow(job, &bad);
     bad = (struct weir_follow){.retry = "soon"};
     codes[code_count++] = weir_job_follow(job, &bad);
     for (int i = 0; i < 65; i++)
@@ -108,10 +112,51 @@ TEST(bad_ones_and_too_many_are_refused)
     await_settled(1);
     EXPECT_INT(WEIR_EINVAL, codes[0]);
     EXPECT_INT(WEIR_EMALFORMED, codes[1]);
-    EXPECT_INT(WEIR_EINVAL, codes[2]);
-    EXPECT_INT(WEIR_OK, codes[66]);
-    EXPECT_INT(WEIR_EFULL, codes[67]);
+    for (int i = 2; i < 5; i++)
+        EXPECT_INT(WEIR_EINVAL, codes[i]);
+    EXPECT_INT(WEIR_OK, codes[68]);
+    EXPECT_INT(WEIR_EFULL, codes[69]);
     EXPECT_INT(64, last.scheduled);
+}
+
+/* Adds to its own topic or another one, in an order that is not theirs. */
+static enum weir_verdict run_keyed(void *self, struct weir_job *job)
+{
+    static const struct weir_follow each[] = {
+        {.id = "low", .key = "a", .priority = "low", .delay_ms = 1},
+        {.id = "plain", .delay_ms = 1},
+        {.id = "urgent", .key = "b", .priority = "urgent", .delay_ms = 1}};
+    static const char *const topics[] = {"t", "one"};
+
+    note(job);
+    for (size_t i = 0; i < 6 && is_id(job, "first"); i++)
+        codes[code_count++] =
+            weir_job_follow_to(job, topics[i / 3], &each[i % 3]);
+    (void)self;
+    return WEIR_DONE;
+}
+
+static int count_laned(const char *topic, const char *lane)
+{
+    return (int)redis_int(server, "ZCARD weir:{%s}:lane:%s", topic, lane);
+}
+
+TEST(they_may_have_keys_and_priorities_in_any_topic)
+{
+    open_host(run_keyed, NULL);
+    add("first");
+    await_settled(4);
+    EXPECT_STR("first urgent plain low ", ran);
+    look("one");
+    while (last.ready + last.scheduled < 3)
+        look("one");
+    for (int i = 0; i < code_count; i++)
+        EXPECT_INT(WEIR_OK, codes[i]);
+    EXPECT_INT(1, count_laned("one", "3a"));
+    EXPECT_INT(1, count_laned("one", "0b"));
+    EXPECT_INT(2, redis_int(server, "HLEN weir:{one}:of"));
+    EXPECT_INT(0, redis_int(server, "HLEN weir:{t}:of"));
+    EXPECT_STR("", logged);
 }
 
 static enum weir_verdict run_wide(void *self, struct weir_job *job)

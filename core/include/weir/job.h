@@ -103,6 +103,9 @@ struct weir_follow {
      * job that the handler has, as far as there is room. */
     const struct weir_header *headers;
     size_t header_count;
+    /* As in struct weir_new_job. The topic's option `key` says nothing of these
+     * jobs, and an older host passes both over. */
+    const char *key, *priority;
 };
 
 struct weir_host;
