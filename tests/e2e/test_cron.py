@@ -157,7 +157,8 @@ def a_tick_that_runs_is_deleted_with_its_job(place):
         add(place, "s", "--every", "1s")
         expect(["s@next"], ticks(place))
     stop_cleanly(worker)
-    expect(1, place.stats("t")["scheduled"] + place.stats("t")["ready"])
+    stats = place.stats("t")
+    expect(1, stats["scheduled"] + stats["ready"])
 
 
 @test

@@ -182,7 +182,7 @@ def delete_says_what_the_job_was(place):
     expect(0, result.code)
     expect("deleted, was ready\n", result.out)
     place.weir("show", "t", "1").expect_complaint(3)
-    expect(0, place.stats("t")["scheduled"] + place.stats("t")["ready"])
+    place.expect_stats("t", scheduled=0, ready=0)
 
 
 @test
