@@ -265,7 +265,8 @@ def producers_whose_connections_break_add_one_job_for_each_key(place):
     told = []
     for one in running:
         out, err = one.communicate()
-        expect(4, one.returncode, err)
+        # 0: it was ahead of all others
+        expect_true(one.returncode in (0, 4), err)
         told.append(json.loads(out))
     expect(keys, sum(one["added"] for one in told), str(told))
     expect(keys * (producers - 1), sum(one["existing"] for one in told))
