@@ -3,8 +3,9 @@
 
 import json
 import os
+from urllib.parse import quote
 
-from e2e import eventually, expect
+from e2e import eventually, expect, expect_in, expect_true
 from resp import Client
 
 LEASE = ("--lease", "1s")
@@ -80,3 +81,62 @@ def start_held(place, flags=("--prefetch", "9")):
     worker = trace(place, "held", flags, gate=place.path("gate"))
     await_ran(place, 1, "held")
     return gate, worker
+
+
+LEDGER = """#!/bin/sh
+read -r job
+id=${job#*'"id":"'}
+id=${id%%'"'*}
+echo "start $1 $id" >>"$2"
+sleep 0.0$3
+echo "end $1 $id" >>"$2"
+"""
+
+
+def execute(place, worker, hundredths=1, lease="1h"):
+    """Who has a lease of 1 s may lose it where the machine is busy, and what it
+    runs is run beside it then."""
+    if not os.path.exists(place.path("script")):
+        os.chmod(place.write("script", LEDGER), 0o755)
+    command = "%s %s %s %d" % (place.path("script"), worker,
+                               place.path("ledger"), hundredths)
+    return place.work(place.handler("exec", command=quote(command)),
+                      flags=("--lease", lease, "--concurrency", "16"))
+
+
+def ledger(place):
+    try:
+        with open(place.path("ledger"), encoding="utf-8") as file:
+            return [line.split() for line in file if line.endswith("\n")]
+    except FileNotFoundError:
+        return []
+
+
+def most_at_once(lines):
+    """Of one key; whose workers are killed are not looked at."""
+    running, most = {}, {}
+    for what, _, job_id in lines:
+        key = job_id.split("-")[0]
+        running[key] = running.get(key, 0) + (1 if what == "start" else -1)
+        most[key] = max(most.get(key, 0), running[key])
+    return most
+
+
+def expect_in_order(lines, killed):
+    """Of a key one at a time. What a killed worker had begun is begun again
+    before another one of its key."""
+    opened, last = {}, {}
+    for what, worker, job_id in lines:
+        key, number = job_id.split("-")
+        if what == "end":
+            if opened.get(key) == (worker, job_id):
+                del opened[key]
+            continue
+        if key in opened:
+            expect_in(opened[key][0], killed)
+            expect(opened[key][1], job_id, "after one that was killed")
+        before = last.get(key, -1)
+        expect_true(int(number) in (before, before + 1),
+                    "%s follows %s-%d" % (job_id, key, before))
+        opened[key], last[key] = (worker, job_id), int(number)
+    return last

@@ -4,13 +4,12 @@ a topic and whatever becomes of a worker."""
 
 import os
 import time
-from urllib.parse import quote
 
-from e2e import (eventually, expect, expect_in, expect_true, kill, run_together,
+from e2e import (eventually, expect, expect_true, kill, run_together,
                  stop_cleanly, test)
-from lanes import (LEASE, add_jobs, await_ran, await_sleepers, await_stats,
-                   client, drain, keyed, of_key, ran, set_topic, start_held,
-                   trace)
+from lanes import (add_jobs, await_ran, await_sleepers, await_stats, client,
+                   drain, execute, expect_in_order, keyed, ledger,
+                   most_at_once, of_key, ran, set_topic, start_held, trace)
 
 
 # --- keys in turn -----------------------------------------------------------
@@ -54,63 +53,6 @@ def a_key_that_was_served_goes_behind_all_that_wait(place):
 
 # --- key_parallel -----------------------------------------------------------
 
-LEDGER = """#!/bin/sh
-read -r job
-id=${job#*'"id":"'}
-id=${id%%'"'*}
-echo "start $1 $id" >>"$2"
-sleep 0.0$3
-echo "end $1 $id" >>"$2"
-"""
-
-
-def execute(place, worker, hundredths=1):
-    if not os.path.exists(place.path("script")):
-        os.chmod(place.write("script", LEDGER), 0o755)
-    command = "%s %s %s %d" % (place.path("script"), worker,
-                               place.path("ledger"), hundredths)
-    return place.work(place.handler("exec", command=quote(command)),
-                      flags=(*LEASE, "--concurrency", "16"))
-
-
-def ledger(place):
-    try:
-        with open(place.path("ledger"), encoding="utf-8") as file:
-            return [line.split() for line in file if line.endswith("\n")]
-    except FileNotFoundError:
-        return []
-
-
-def most_at_once(lines):
-    """Of one key; whose workers are killed are not looked at."""
-    running, most = {}, {}
-    for what, _, job_id in lines:
-        key = job_id.split("-")[0]
-        running[key] = running.get(key, 0) + (1 if what == "start" else -1)
-        most[key] = max(most.get(key, 0), running[key])
-    return most
-
-
-def expect_in_order(lines, killed):
-    """Of a key one at a time. What a killed worker had begun is begun again
-    before another one of its key."""
-    opened, last = {}, {}
-    for what, worker, job_id in lines:
-        key, number = job_id.split("-")
-        if what == "end":
-            if opened.get(key) == (worker, job_id):
-                del opened[key]
-            continue
-        if key in opened:
-            expect_in(opened[key][0], killed)
-            expect(opened[key][1], job_id, "after one that was killed")
-        before = last.get(key, -1)
-        expect_true(int(number) in (before, before + 1),
-                    "%s follows %s-%d" % (job_id, key, before))
-        opened[key], last[key] = (worker, job_id), int(number)
-    return last
-
-
 @test
 def a_key_runs_one_at_a_time_and_in_order_though_workers_are_killed(place):
     set_topic(place, "key_parallel=1", "max_crashes=100", "retry=1ms ...")
@@ -119,7 +61,7 @@ def a_key_runs_one_at_a_time_and_in_order_though_workers_are_killed(place):
                      for job in keyed(key, 1, i, delay="%dms" % i)])
     workers, killed = {}, []
     for i in range(3):
-        workers["w%d" % i] = execute(place, "w%d" % i)
+        workers["w%d" % i] = execute(place, "w%d" % i, lease="5s")
     for i in range(3, 8):
         count = len(ledger(place))
         eventually(lambda: len(ledger(place)) > count + 6, "some more ran")
@@ -127,7 +69,7 @@ def a_key_runs_one_at_a_time_and_in_order_though_workers_are_killed(place):
         if name in workers:
             kill(workers.pop(name))
             killed.append(name)
-        workers["w%d" % i] = execute(place, "w%d" % i)
+        workers["w%d" % i] = execute(place, "w%d" % i, lease="5s")
     eventually(lambda: place.stats("t")["done_total"] == 120, "all are done")
     for worker in workers.values():
         stop_cleanly(worker)
