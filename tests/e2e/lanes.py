@@ -33,9 +33,9 @@ def set_topic(place, *options):
     place.ok("topic", "set", "t", *options)
 
 
-def trace(place, name="out", flags=(), **options):
+def trace(place, name="out", flags=(), lease="1s", **options):
     return place.work(place.handler("trace", file=name, **options),
-                      flags=(*LEASE, *flags))
+                      flags=("--lease", lease, *flags))
 
 
 def drain(place):

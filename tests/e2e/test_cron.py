@@ -2,7 +2,6 @@
 """Schedules: weir cron, those of a configuration file, and what else happens to
 a topic that has some."""
 
-import datetime
 import json
 import os
 import re
@@ -14,31 +13,13 @@ from e2e import (PATIENCE, eventually, expect, expect_in, expect_true,
                  stop_cleanly, test)
 from redis_server import use_good_plugins
 from resp import Client, ReplyError
+from schedules import add, cron, moment_of, ticks
 
 ID = re.compile(r"^(.+)@\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$")
 
 
-def cron(place, verb, *args, topic="t"):
-    return place.ok("cron", verb, *args, "--topic", topic)
-
-
-def add(place, name="s", *args, topic="t"):
-    return cron(place, "add", name, *args, topic=topic)
-
-
 def ids(place, name="out"):
     return [line["id"] for line in place.lines(name)]
-
-
-def ticks(place, topic="t"):
-    return sorted(job["id"] for job in place.ok("list", topic)
-                  if job["id"].endswith("@next"))
-
-
-def moment_of(job_id):
-    """ms since 1970 of an id NAME@TIME."""
-    text = job_id.split("@")[1].replace("Z", "+00:00")
-    return round(datetime.datetime.fromisoformat(text).timestamp() * 1000)
 
 
 def redis(place):
