@@ -38,9 +38,9 @@ def trace(place, name="out", flags=(), lease="1s", **options):
                       flags=("--lease", lease, *flags))
 
 
-def drain(place):
-    place.drain(place.handler("trace", file="out"), flags=LEASE)
-    return ran(place)
+def drain(place, name="out"):
+    place.drain(place.handler("trace", file=name), flags=LEASE)
+    return ran(place, name)
 
 
 def ran(place, *names):

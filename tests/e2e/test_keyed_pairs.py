@@ -4,12 +4,13 @@ that is deleted, max_pending, and those who take jobs by hand."""
 
 import json
 import os
+import signal
 
-from e2e import (eventually, expect, expect_in, expect_true, run_together,
-                 stop_cleanly, test)
+from e2e import (end_cleanly, eventually, expect, expect_in, expect_true,
+                 run_together, stop_cleanly, terminate, test)
 from lanes import (add_jobs, await_ran, await_sleepers, await_stats, client,
-                   drain, execute, keyed, ledger, most_at_once, of_key, ran,
-                   set_topic, start_held, trace)
+                   drain, execute, fill, keyed, ledger, most_at_once, of_key,
+                   ran, set_topic, start_held, trace)
 
 
 def take(place, count, *flags):
@@ -113,6 +114,154 @@ def a_job_of_a_key_that_waits_uses_no_token_of_its_topic(place):
     for one in (worker, other):
         stop_cleanly(one)
     os.close(gate)
+
+
+ODD = ("a b", "a\nb", "}", "{x}", "\u00e9", "0", "k" * 2048, "*",
+       "[a]", "%d", "|", " ")
+
+
+@test
+def a_key_is_any_text(place):
+    set_topic(place, "key_parallel=1", "key_rate=1/h burst 2")
+    add_jobs(place, [{"id": "%d-%d" % (at, i), "key": key, "priority": "high",
+                      "unique": "%d%s" % (i, key[:99])}
+                     for i in range(3) for at, key in enumerate(ODD)])
+    expect(sorted(ODD * 3), sorted(job["key"] for job in place.ok("list", "t")))
+    for i in range(2):
+        found = take_ids(place, len(ODD), "--lease", "1h")
+        expect(sorted("%d-%d" % (at, i) for at in range(len(ODD))),
+               sorted(found))
+        settle(place, found.values(), "--done")
+    expect({}, take_ids(place, 1))
+    set_topic(place, "key_rate=none")
+    expect(len(ODD), len(drain(place)))
+    place.ok("topic", "delete", "t")
+    expect([], keys(place))
+
+
+@test
+def a_run_beyond_its_timeout_lets_the_next_one_of_its_key_start(place):
+    set_topic(place, "key_parallel=1", "timeout=300ms", "retry=1h")
+    add_jobs(place, keyed("a", 2))
+    worker = place.work(place.handler("later", file="out", until="end"),
+                        flags=("--concurrency", "4"))
+
+    def lines():
+        try:
+            with open(place.path("out"), encoding="utf-8") as file:
+                return file.read().splitlines()
+        except FileNotFoundError:
+            return []
+
+    eventually(lambda: "start a-1" in lines(), "the next one runs")
+    expect(["start a-0", "cancel a-0 timeout", "start a-1"], lines()[:3])
+    await_stats(place, running=0, scheduled=2, retried_total=2)
+    place.write("end", "")
+    stop_cleanly(worker)
+    expect([], client(place)("KEYS", "weir:{t}:on:*"))
+
+
+@test
+def the_bounds_of_keys_hold_on_a_full_server(place):
+    set_topic(place, "key_parallel=1")
+    add_jobs(place, keyed("a", 3) + keyed("b", 2, priority="high"))
+    fill(client(place))
+    ((first, first_id),) = take(place, 1, "--lease", "1h")
+    ((second, second_id),) = take(place, 5, "--lease", "1h")
+    expect(["b-0", "a-0"], [first_id, second_id])
+    expect([], take(place, 5, "--lease", "1h"))
+    settle(place, [second], "--done")
+    ((_, third_id),) = take(place, 5, "--lease", "1h")
+    expect("a-1", third_id)
+    fill(client(place), 0)
+    expect([], take(place, 5, "--lease", "1h"))
+    settle(place, [first], "--done")
+    ((_, fourth_id),) = take(place, 5, "--lease", "1h")
+    expect("b-1", fourth_id)
+
+
+@test
+def the_rate_of_a_key_holds_on_a_full_server(place):
+    set_topic(place, "key_rate=1/h burst 2")
+    add_jobs(place, keyed("a", 5))
+    fill(client(place))
+    expect(2, len(take_ids(place, 1, "--lease", "1h")))
+    fill(client(place), 0)
+    expect({}, take_ids(place, 1, "--lease", "1h"))
+
+
+@test
+def what_was_held_of_keys_comes_back_on_a_full_server(place):
+    """With a key or a priority alone, too."""
+    add_jobs(place, [{"id": "a-0", "priority": "high"}])
+    ((_, first),) = take(place, 1, "--lease", "300ms")
+    add_jobs(place, keyed("a", 1, 1) + [{"id": "plain-0"}])
+    fill(client(place))
+    eventually(lambda: place.stats("t")["lease_ended_ms"] is not None,
+               "its lease is over")
+    expect(["a-0", "a-1", "plain-0"], sorted(take_ids(place, 5, "--lease",
+                                                      "1h")))
+    expect("a-0", first)
+    place.expect_stats("t", running=3, ready=0, crashed_total=1)
+
+
+@test
+def what_did_not_start_of_keys_goes_back_on_a_full_server(place):
+    add_jobs(place, [{"id": str(i), "priority": "high"} for i in range(8)])
+    worker = place.work(place.handler("later", file="out", until="end"),
+                        flags=("--concurrency", "1", "--prefetch", "9"))
+    await_stats(place, running=8)
+    fill(client(place))
+    terminate(worker)
+    await_stats(place, running=1, ready=7)
+    place.write("end", "")
+    end_cleanly(worker)
+    fill(client(place), 0)
+    expect(7, len(drain(place, "rest")))
+
+
+@test
+def on_a_full_server_a_key_that_is_full_is_looked_at_again(place):
+    set_topic(place, "key_parallel=1")
+    add_jobs(place, keyed("a", 2))
+    ((first, _),) = take(place, 5, "--lease", "1h")
+    fill(client(place))
+    redis = client(place)
+
+    def has_its_turn():
+        second, us = redis("TIME")
+        turn = int(redis("ZSCORE", "weir:{t}:turns", "2a")) % 2 ** 45
+        return turn < int(second) * 1000 + int(us) // 1000
+
+    eventually(has_its_turn, "the time has come to look")
+    expect([], take(place, 5))
+    settle(place, [first], "--done")
+    ((_, job_id),) = take(place, 5)
+    expect("a-1", job_id)
+
+
+BOUNDS = """topic "t" { handler = trace options = "file=%s" %s }
+"""
+
+
+@test
+def bounds_of_keys_in_a_file_hold_and_a_reload_changes_them(place):
+    add_jobs(place, keyed("a", 5) + keyed("b", 1))
+    path = place.write("weir.conf", BOUNDS % (
+        place.path("out"), 'key_rate = "1/h burst 2"'))
+    worker = place.start("run", "--config", path)
+    await_ran(place, 3)
+    await_sleepers(place)
+    place.expect_stats("t", ready=3, done_total=3)
+    place.write("weir.conf", BOUNDS % (place.path("out"),
+                                       'key_rate = "1/h burst 4"'))
+    worker.send_signal(signal.SIGHUP)
+    await_ran(place, 5)
+    place.write("weir.conf", BOUNDS % (place.path("out"), ""))
+    worker.send_signal(signal.SIGHUP)
+    await_ran(place, 6)
+    stop_cleanly(worker)
+    expect(["a-%d" % i for i in range(5)], of_key(ran(place), "a"))
 
 
 # --- statistics, deletion, max_pending --------------------------------------

@@ -79,6 +79,23 @@ def a_rate_of_the_configuration_holds_and_what_is_stored_beats_it(place):
 
 
 @test
+def a_rate_of_the_configuration_is_known_to_a_full_server(place):
+    place.add_lines("t", 9)
+    end_one(place)
+    client(place)("CONFIG", "SET", "maxmemory", 1)
+    worker = place.work(flags=("--config", configure(place)))
+    limited(place, "rate")
+    place.expect_stats("t", ready=5, done_total=4)
+    stop_cleanly(worker)
+
+
+def end_one(place):
+    """The server has been met, and there are no limits."""
+    expect(0, place.weir("settle", "t", place.weir("take", "t").out.split()[0],
+                         "--done").code)
+
+
+@test
 def who_is_configured_without_a_rate_ends_the_one_that_was(place):
     place.add_lines("t", 20)
     worker = place.work(flags=("--config", configure(place)))

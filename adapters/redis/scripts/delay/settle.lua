@@ -345,6 +345,8 @@ if #back > 0 then
   local mark_end, mixed_end = number_of(mark[1], -1) + 1,
                               number_of(mark[2], -1) + 1
   if lanes then
+    --#include full
+    needs_no_room(prefix .. 'turns')
     local nodes = {}
     for b = 1, #back, 4 do nodes[#nodes + 1] = back[b] end
     laned = lanes.of(prefix, nodes)

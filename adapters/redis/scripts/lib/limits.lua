@@ -17,8 +17,8 @@ local function limits_by(meta, known, own, is_current)
     if own == '' then
       call('HDEL', meta, 'limits')
     else
-      redis.pcall('HSET', meta, 'limits', own)
       call('HDEL', meta, 'offer') -- none is handed over
+      redis.pcall('HSET', meta, 'limits', own) -- a full server, too: full.lua
     end
     known = own
   end
