@@ -10,6 +10,7 @@
 local call = redis.call
 --#include number
 --#include wake
+--#include unlink_keys
 if call('EXISTS', unpack(KEYS)) == 0 then return { 0 } end
 if call('EXISTS', unpack(KEYS, 2, 1 + tonumber(ARGV[2]))) > 0 then
   return { -1 }
@@ -18,14 +19,5 @@ for _, worker in ipairs(call('ZRANGE', KEYS[#KEYS], 0, MOST_IDLE - 1)) do
   if publish(worker, ARGV[1]) > 0 then return { -2, worker } end
 end
 call('UNLINK', unpack(KEYS))
-local prefix = string.sub(KEYS[1], 1, -4) -- and what lanes.lua has
-local function unlink_lanes(names)
-  for _, name in ipairs(names) do
-    call('UNLINK', prefix .. 'lane:' .. name,
-         prefix .. 'on:' .. string.sub(name, 2))
-  end
-end
-unlink_lanes(redis.pcall('ZRANGE', prefix .. 'turns', 0, -1))
-unlink_lanes(redis.pcall('HVALS', prefix .. 'of'))
-call('UNLINK', prefix .. 'turns', prefix .. 'of', prefix .. 'rates')
+unlink_keys(string.sub(KEYS[1], 1, -4))
 return { 1 }

@@ -56,6 +56,8 @@ end
 for i = 2, #ARGV, 2 do
   if ARGV[i] == 'kind' and ARGV[i + 1] ~= '' and ARGV[i + 1] ~= kind then
     if call('EXISTS', unpack(KEYS, 4)) > 0 then return { -1, kind } end
+    --#include unlink_keys
+    unlink_keys(string.sub(ids, 1, -4))
     begin_again(ARGV[i + 1])
     kind = ARGV[i + 1]
   end
