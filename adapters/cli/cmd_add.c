@@ -240,7 +240,7 @@ static bool check(struct weir__ask *ask)
 
 /* --- adding ----------------------------------------------------------- */
 
-static void on_added(int code, const char *id, void *arg)
+void weir__ask_on_added(int code, const char *id, void *arg)
 {
     bool is_added = code == WEIR_OK || code == WEIR_EWEAK;
     struct weir__ask *ask = arg;
@@ -266,8 +266,8 @@ static int ask_add(struct weir__ask *ask)
     int rc;
 
     weir_reactor_on_drop(ask->client.reactor, on_drop, ask);
-    rc = weir_reactor_add(ask->client.reactor, ask->topic, &ask->job, on_added,
-                          ask, &err);
+    rc = weir_reactor_add(ask->client.reactor, ask->topic, &ask->job,
+                          weir__ask_on_added, ask, &err);
     if (rc < 0)
         (void)snprintf(ask->text, sizeof(ask->text), "%s", err.text); /* fits */
     return rc;
@@ -347,7 +347,7 @@ static enum weir__exit say_exists(const struct weir__ask *ask)
     return WEIR__EXIT_EXISTS;
 }
 
-static enum weir__exit refuse(struct weir__ask *ask, int code)
+enum weir__exit weir__ask_refuse_added(struct weir__ask *ask, int code)
 {
     if (code == WEIR_EWEAK)
         return say_weak(ask);
@@ -397,7 +397,7 @@ const struct weir__command weir__cmd_add = {
     .needs_kind = true,
     .check = check,
     .ask = ask_add,
-    .refuse = refuse,
+    .refuse = weir__ask_refuse_added,
     .print = print,
     .run = run, /* many */
 };

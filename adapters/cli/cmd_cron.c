@@ -508,41 +508,46 @@ const struct weir__command weir__cmd_cron_show = {
     .print = print_listed,
 };
 
-static void on_added(int code, const char *id, void *arg)
+/* A job like those of the schedule, whose id has the time of now. */
+static int add_now(struct weir__ask *ask, const struct weir_cron_info *info)
 {
-    weir__ask_on_code(code, id, arg);
+    const struct weir_cron *cron = &info->cron;
+    char id[WEIR__OCCURRENCE_CAP];
+    struct weir_error err = {0};
+    struct weir_new_job job = {
+        .id = id,
+        .body = cron->body,
+        .retry = cron->retry,
+        .ttl_ms = cron->ttl_ms,
+        .url = cron->url,
+        .headers = cron->headers,
+        .header_count = cron->header_count,
+    };
+    int rc;
+
+    ask->job.body.len = cron->body.len; /* a refusal tells it */
+    (void)weir__occurrence_id(weir__slice_str(cron->name), info->now_ms, id);
+    rc = weir_reactor_add(ask->client.reactor, ask->topic, &job,
+                          weir__ask_on_added, ask, &err);
+    if (rc < 0)
+        (void)snprintf(ask->text, sizeof(ask->text), "%s", err.text); /* fits */
+    return rc;
 }
 
-/* A job like those of the schedule, whose id has the time of now. */
 static void on_found(int code, const struct weir_cron_info *info, void *arg)
 {
     struct weir__ask *ask = arg;
-    char id[WEIR__OCCURRENCE_CAP];
-    struct weir_new_job job;
-    struct weir_error err = {0};
 
     if (info == NULL) {
-        if (ask->count == 0)
+        if (!ask->is_more)
             weir__client_finish(&ask->client,
                                 code == WEIR_OK ? WEIR_ENOTFOUND : code);
         return;
     }
     if (strcmp(info->cron.name, name_of(ask)) != 0)
         return;
-    ask->count++;
-    (void)weir__occurrence_id(weir__slice_str(info->cron.name), info->now_ms,
-                              id);
-    job = (struct weir_new_job){
-        .id = id,
-        .body = info->cron.body,
-        .retry = info->cron.retry,
-        .ttl_ms = info->cron.ttl_ms,
-        .url = info->cron.url,
-        .headers = info->cron.headers,
-        .header_count = info->cron.header_count,
-    };
-    code = weir_reactor_add(ask->client.reactor, ask->topic, &job, on_added,
-                            ask, &err);
+    ask->is_more = true;
+    code = add_now(ask, info);
     if (code < 0)
         weir__client_finish(&ask->client, code);
 }
@@ -551,6 +556,11 @@ static int ask_run(struct weir__ask *ask)
 {
     return weir_reactor_cron_list(ask->client.reactor, ask->topic, on_found,
                                   ask);
+}
+
+static enum weir__exit refuse_run(struct weir__ask *ask, int code)
+{
+    return ask->is_more ? weir__ask_refuse_added(ask, code) : refuse(ask, code);
 }
 
 static enum weir__exit print_run(struct weir__ask *ask)
@@ -571,11 +581,15 @@ const struct weir__command weir__cmd_cron_run = {
     .details = "Its times stay as they are, and --overlap does not look at "
                "this job. Prints its\nid. With --json: {\"topic\",\"id\"}.",
     .example = "weir cron run nightly --topic report",
-    .exits = "0 added, 1 max_pending is reached, 2 wrong usage, 3 no such\n"
-             "  schedule, 5 server unreachable",
+    .exits = "0 added, 1 max_pending is reached, or added, but within 10 s\n"
+             "  no server confirmed its durability, 2 wrong usage, or the\n"
+             "  body is above max_body, or the server cannot confirm the\n"
+             "  durability, 3 no such schedule, 4 another job has the key\n"
+             "  that is in the body (nothing was changed), 5 server\n"
+             "  unreachable",
     .needs_kind = true,
     .check = check_topic,
     .ask = ask_run,
-    .refuse = refuse,
+    .refuse = refuse_run,
     .print = print_run,
 };

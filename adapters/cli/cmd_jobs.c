@@ -58,7 +58,8 @@ const struct weir__command weir__cmd_show = {
         "its worker only holds it and\nhas not started it yet. Where "
         "attempts did not finish the job there are also\n\"attempts\", the "
         "last 8, oldest first: [{\"ended_ms\",\"outcome\",\"error\",\n"
-        "\"worker\"}]; outcome is retry, timeout, fail or crash.",
+        "\"worker\"}]; outcome is retry, timeout, fail or crash. A job "
+        "that has them\nhas \"key\" and \"priority\", too.",
     .example = "weir show order.close 42",
     .exits = "0 shown, 2 wrong usage, 3 no such topic or job,\n"
              "  5 server unreachable",

@@ -260,6 +260,43 @@ def a_full_server_has_the_tick_again_when_there_is_room(place):
 
 
 @test
+def a_run_by_hand_that_is_refused_says_why(place):
+    add(place, "s", "--every", "1h", "--body", '{"u":7}')
+    run = ("cron", "run", "s", "--topic", "t")
+    place.add("t", "1")
+    place.ok("topic", "set", "t", "max_pending=1")
+    place.weir(*run).expect_complaint(1, 'as many jobs wait in topic "t"')
+    place.ok("topic", "set", "t", "max_pending=", "max_body=1")
+    place.weir(*run).expect_complaint(2, "body of 4 bytes is larger")
+    place.ok("topic", "set", "t", "max_body=", "unique=body.u")
+    server = redis(place)
+    server("CONFIG", "SET", "maxmemory", "1")
+    place.weir(*run).expect_complaint(1, "OOM")
+    server("CONFIG", "SET", "maxmemory", "0")
+    holder = cron(place, "run", "s")["id"]
+    place.weir(*run).expect_complaint(
+        4, 'job "%s" of topic "t" has the unique key' % holder)
+    expect(["1", holder], sorted(job["id"] for job in place.ok("list", "t")
+                                 if not job["id"].endswith("@next")))
+
+
+@test
+def jobs_of_a_schedule_have_no_key_and_those_by_hand_have_one(place):
+    place.ok("topic", "set", "t", "unique=body.u", "key=body.k",
+             "key_parallel=1")
+    add(place, "s", "--every", "1s", "--body", '{"u":1,"k":"a"}')
+    by_hand = cron(place, "run", "s")["id"]
+    expect("a", place.ok("show", "t", by_hand)["key"])
+    expect(4, place.weir("add", "t", "--body", '{"u":1}').code)
+    (token,) = [line.split(" ")[0] for line in
+                place.weir("take", "t", "--wait", "60s").out.splitlines()]
+    worker = place.work(place.echo())
+    eventually(lambda: len(ids(place)) >= 2, "its jobs run beside that one")
+    stop_cleanly(worker)
+    expect(1, place.ok("settle", "t", token, "--done")["settled"])
+
+
+@test
 def a_paused_topic_makes_no_jobs(place):
     add(place, "s", "--every", "1s")
     worker = place.work(place.echo())
