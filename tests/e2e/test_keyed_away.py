@@ -39,8 +39,8 @@ def await_refusal(cluster):
 
 
 class Opened:
-    """The topic's slot, half of whose keys are at another node; all of them, key
-    by key and in any order, at the end."""
+    """The topic's slot, half of whose keys are at another node; all of them,
+    key by key and in any order, at the end."""
 
     def __init__(self, cluster):
         self.cluster, self.to = cluster, cluster.next_to(SLOT)
@@ -213,6 +213,29 @@ def a_topic_with_keys_is_deleted_while_its_slot_moves(place):
     expect([], names(cluster))
     add_jobs(place, keyed("k0", 2, unique="u0", **throttle))
     place.expect_stats("t", ready=1, scheduled=1, added_total=2)
+
+
+@test
+def dead_jobs_keep_their_keys_on_their_way_to_another_node(place):
+    cluster = use_cluster(place)
+    there = cluster.topic(cluster.next_to(SLOT), name="u")
+    set_topic(place, "retry=none", "on_dead=" + there, "key_parallel=1")
+    place.ok("topic", "set", there, "key_parallel=1")
+    add_jobs(place, keyed("a", 3, priority="low") +
+             keyed("b", 3, priority="urgent"))
+    worker = trace(place, "dies", fail=1, verdict="fail")
+    eventually(lambda: ran(place, "dies"), "they die")
+    with Opened(cluster):
+        await_refusal(cluster)
+    eventually(lambda: place.stats(there)["ready"] == 6, "all are there")
+    stop_cleanly(worker)
+    expect({("a", "low"), ("b", "urgent")},
+           {(job["key"], job["priority"]) for job in place.ok("list", there)})
+    lines = place.weir("take", there, "--limit", "6", "--lease", "1h").out
+    expect(["b-0", "a-0"], [line.split(" ")[1] for line in lines.splitlines()])
+    expect_nothing_stays(place, cluster)
+    place.ok("topic", "delete", there, "--yes")
+    expect([], names(cluster, "weir:{%s}:*" % there))
 
 
 run_together(2)

@@ -6,7 +6,8 @@ import subprocess
 import threading
 import time
 
-from e2e import (eventually, expect, expect_in, expect_true, kill, run_together,
+from cluster import Cluster, slot_of
+from e2e import (eventually, expect, expect_in, kill, run_together,
                  stop_cleanly, test)
 from lanes import (add_jobs, await_ran, await_stats, execute, keyed, ledger,
                    of_key, ran, set_topic, trace)
@@ -129,6 +130,16 @@ class Producer:
         expect("added %d, existing 0, refused 0\n" % len(self.ids), out, err)
 
 
+def expect_all_ran(place, producer, workers):
+    await_stats(place, ready=0, running=0, scheduled=0)
+    for worker in workers:
+        stop_cleanly(worker)
+    ids = [job_id for what, _, job_id in ledger(place) if what == "start"]
+    expect(set(producer.ids), set(ids))
+    print("%d jobs, %d runs" % (len(producer.ids), len(ids)))
+    place.expect_stats("t", ready=0, running=0, dead=0)
+
+
 @test
 def jobs_with_keys_outlive_primaries_that_die_at_work(place):
     trio = Trio(place, down_ms=1000)
@@ -146,14 +157,29 @@ def jobs_with_keys_outlive_primaries_that_die_at_work(place):
         eventually(lambda: role(old) == "slave", "it is a replica")
         trio.await_replicas()
     producer.end()
-    await_stats(place, ready=0, running=0, scheduled=0)
-    for worker in workers:
-        stop_cleanly(worker)
-    ids = [job_id for what, _, job_id in ledger(place) if what == "start"]
-    expect(set(producer.ids), set(ids))
-    print("%d jobs, %d runs" % (len(producer.ids), len(ids)))
-    place.expect_stats("t", ready=0, running=0, dead=0)
+    expect_all_ran(place, producer, workers)
     expect_keys_free(trio.primary())
+
+
+@test
+def jobs_with_keys_outlive_a_primary_of_a_cluster(place):
+    cluster = Cluster(place, primaries=3, replicas=1)
+    set_topic(place, "key_parallel=1", "durability=replica")
+    workers = [execute(place, "w%d" % i, lease="5s") for i in range(2)]
+    producer = Producer(place)
+    eventually(lambda: len(ledger(place)) > 40, "jobs run")
+    slot = slot_of("{t}")
+    old = cluster.owner(slot)
+    old.kill()
+    new = cluster.await_promoted(old, slot)
+    count = len(ledger(place))
+    eventually(lambda: len(ledger(place)) > count + 40, "jobs run")
+    old.start()
+    eventually(lambda: old.primary_id() == new.id and old.is_connected(),
+               "it is a replica")
+    producer.end()
+    expect_all_ran(place, producer, workers)
+    expect_keys_free(new)
 
 
 # --- schedules --------------------------------------------------------------
