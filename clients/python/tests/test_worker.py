@@ -2,6 +2,7 @@
 """Workers in Python run jobs by the rules that those of weir go by."""
 
 import asyncio
+import collections
 import concurrent.futures
 import datetime
 import logging
@@ -472,7 +473,7 @@ def a_job_that_comes_while_the_last_runner_ends_is_run(_place):
         if job.id == "a":  # before it is told that the runner ended
             asyncio.get_running_loop().call_soon(come, "b")
     lane = weir.worker.Lane("weir", "t", handle)
-    claim = weir.worker.Claim(lane, 1, 2, time.monotonic() + 60)
+    claim = weir.worker.Claim(lane, 1, time.monotonic() + 60)
     facts = weir.client.packb([0, 0, 0, 0, 0, 0, None, 0])
 
     def come(id):
@@ -481,6 +482,10 @@ def a_job_that_comes_while_the_last_runner_ends_is_run(_place):
         worker._start_runners()
 
     async def main():
+        worker._ready = asyncio.Queue()
+        worker._loop = asyncio.get_running_loop()
+        worker._heard = asyncio.Event()
+        asyncio.ensure_future(worker._run_jobs())
         come("a")
         for _ in range(10):
             await asyncio.sleep(0)
@@ -508,6 +513,97 @@ def a_handler_that_is_cancelled_by_itself_is_retried(place):
     expect(0, client.look("t", "a").timeouts)
     worker.stop()
     over.result(60)
+
+
+class Odd(BaseException):
+    pass
+
+
+@in_both
+def what_is_no_exception_is_retried_at_once(place, kind):
+    path = open_server(place)
+    client = client_of(path)
+    client.add("t", 1, id="a", retry="1h")
+
+    def handle(_job):
+        raise Odd("text")
+    worker, over = run_in(kind, path, {"t": handle})
+    eventually(lambda: client.look("t", "a").attempt == 1, "it was retried")
+    expect((0, "Odd: text"), (client.look("t", "a").timeouts, client.look(
+        "t", "a").options["error"]))
+    worker.stop()
+    over.result(60)
+
+
+@in_both
+def a_body_that_python_cannot_have_is_malformed(place, kind):
+    path = open_server(place)
+    client = client_of(path)
+    client.add_many("t", ["good", {"x": "yz"}], ["a", "b"])
+    server = redis.Redis(unix_socket_path=path)
+    key, = server.keys("weir:{t}:p:*")  # of {["y"]: "z"}
+    server.set(key, server.get(key).replace(b"\x81\xa1x\xa2yz",
+                                            b"\x81\x91\xa1y\xa1z"))
+    ran = []
+    worker, over = run_in(kind, path, {"t": lambda job: ran.append(job.id)})
+    await_end(client, done=1, dead=1)
+    worker.stop()
+    over.result(60)
+    expect(["a"], ran)
+    expect("malformed", place.ok("dead", "list", "t")[0]["reason"])
+
+
+@test
+def no_more_than_prefetch_is_held(place):
+    path = open_server(place)
+    client = client_of(path)
+    client.add_many("t", list(range(8)))
+    held = []
+    worker = weir.Worker(redis.Redis(unix_socket_path=path), {
+        "t": lambda job: held.append(client.counts("t")["running"])},
+        concurrency=4, prefetch=1)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        over = pool.submit(worker.run)
+        await_end(client, done=8)
+        worker.stop()
+        over.result(60)
+    expect([1] * 8, held)
+
+
+@test
+def a_runner_that_takes_a_job_while_it_is_given_back_stops_nothing(place):
+    path = open_server(place)
+    client = client_of(path)
+    client.add_many("t", [wait_for(place)] * 2)
+    begun, go = threading.Event(), threading.Event()
+
+    class Contended(collections.deque):
+        """What was seen in it twice is taken by a runner."""
+        seen = 0
+
+        def __bool__(self):
+            self.seen += bool(worker._stop_at)
+            if self.seen == 2 and len(self) == 1:
+                worker._tell(self.popleft(), "back")
+                return True
+            return len(self) > 0
+
+    def handle(_job):
+        begun.set()
+        go.wait()
+    worker = weir.Worker(redis.Redis(unix_socket_path=path), {"t": handle},
+                         concurrency=1)
+    worker._waiting = Contended()
+    with concurrent.futures.ThreadPoolExecutor(1) as pool:
+        over = pool.submit(worker.run)
+        begun.wait()
+        await_count(client, "running", 2)
+        worker.stop()
+        eventually(lambda: over.done() or counts_of(client)["ready"],
+                   "it is given back")
+        go.set()
+        over.result(60)
+    place.expect_stats("t", done_total=1, ready=1, running=0)
 
 
 @test

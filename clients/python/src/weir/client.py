@@ -12,7 +12,7 @@ import re
 import struct
 import threading
 import time
-from typing import Any, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 import msgpack
 import redis
@@ -71,11 +71,6 @@ def topic_keys(prefix: str, topic: str, names: str) -> List[bytes]:
             for name in names.split()]
 
 
-def check_kind(topic: str, answer: List[Any]) -> None:
-    if len(answer) == 2 and answer[0] == -1 and isinstance(answer[1], bytes):
-        raise WrongKind("%s is of kind %s" % (topic, answer[1].decode()))
-
-
 def job_options(retry: Optional[str] = None, ttl: Optional[float] = None,
                 url: str = "", headers: Any = ()) -> Optional[Dict[str, Any]]:
     """OPTIONS of a new record; ttl in seconds."""
@@ -122,57 +117,57 @@ def record_in(data: bytes, slot: int) -> bytes:
 
 
 class Link:
-    """Connections with a client's settings, which nobody shares."""
+    """Connections with a client's settings, which nobody shares. `until` says
+    when to give up a call that began at a time."""
 
-    def __init__(self, client: Any):
+    def __init__(self, client: Any, until: Callable[[float], float] =
+                 lambda began: began + PATIENCE):
         if not isinstance(client, redis.Redis):
             raise TypeError("%s is no redis.Redis" % type(client).__name__)
+        self._until = until
         self._client = client  # connections by a sentinel ask its pool
         pool = copy.copy(client.connection_pool)
-        pool.connection_kwargs = {**pool.connection_kwargs,
-                                  "decode_responses": False}
-        if not pool.connection_kwargs.get("socket_timeout"):
-            pool.connection_kwargs["socket_timeout"] = 10.0
+        options = pool.connection_kwargs
+        pool.connection_kwargs = {
+            **options, "decode_responses": False,
+            "socket_timeout": options.get("socket_timeout") or 10.0}
         pool.reset()
         self.redis = redis.Redis(connection_pool=pool)
         self.close = functools.partial(pool.disconnect, False)
 
-    def send(self, commands: Sequence[Any]) -> List[Any]:
-        pipe = self.redis.pipeline(transaction=False)
-        for command in commands:
-            pipe.execute_command(*command)
-        answers = pipe.execute(raise_on_error=False)
-        kinds = {type(one) for one in answers}
-        if redis.ReadOnlyError in kinds:  # a primary that is none any more
-            self.close()
-            raise redis.ConnectionError("the server takes no writes")
-        if redis.exceptions.NoScriptError in kinds:
-            for text in SCRIPTS.values():
-                self.redis.script_load(text)
-            return self.send(commands)
-        return answers
-
-    def ask(self, *commands: Any, until: Any = None, raises: bool = True
-            ) -> List[Any]:
+    def ask(self, *commands: Any, raises: bool = True) -> List[Any]:
         """The answers of commands that may be repeated, which they are while
-        the connection breaks, for a minute or until a time."""
-        end, pause = time.monotonic() + PATIENCE, 0.05
+        the connection breaks. An error is raised, or an answer."""
+        began, pause = time.monotonic(), 0.05
         while True:
             try:
-                answers = self.send(commands)
-                for answer in answers if raises else ():
-                    if isinstance(answer, Exception):
-                        raise answer
-                return answers
+                return self._send(commands, raises)
             except redis.AuthenticationError:  # to redis-py a lost connection
                 raise
             except LOST_CONNECTION as error:
                 logger.log(logging.WARNING if pause == 0.05 else logging.DEBUG,
                            "%s", error)
-                if time.monotonic() + pause > (until() if until else end):
+                if time.monotonic() + pause > self._until(began):
                     raise
                 time.sleep(pause)
                 pause = min(2 * pause, 2.0)
+
+    def _send(self, commands: Sequence[Any], raises: bool) -> List[Any]:
+        pipe = self.redis.pipeline(transaction=False)
+        for command in commands:
+            pipe.execute_command(*command)
+        answers = pipe.execute(raise_on_error=False)
+        for answer in answers:
+            if isinstance(answer, redis.exceptions.NoScriptError):
+                for text in SCRIPTS.values():
+                    self.redis.script_load(text)
+                return self._send(commands, raises)
+            if isinstance(answer, redis.ReadOnlyError):
+                self.close()  # a primary that is none any more
+                raise redis.ConnectionError("the server takes no writes")
+            if isinstance(answer, Exception) and raises:
+                raise answer
+        return answers
 
 
 class Client:
@@ -225,9 +220,8 @@ class Client:
             options, = topic_keys(self._prefix, topic, "options")
             _, size = self._link.ask(("SADD", self._prefix + ":topics", topic),
                                      ("HGET", options, "max_body"))
-            digits, unit = re.findall(r"\d+|[KMG]|$", (size or b"1M").decode()
-                                      )[:2]
-            self._most[topic] = int(digits) << 10 * " KMG".index(unit or " ")
+            digits, unit = re.match(rb"(\d+)([KMG]?)", size or b"1M").groups()
+            self._most[topic] = int(digits) << 10 * b" KMG".find(unit)
         pack = msgpack.Packer(unicode_errors="surrogateescape").pack
         packed = [pack(body) for body in bodies]
         longest = max(map(len, packed), default=0)
@@ -263,7 +257,8 @@ class Client:
                 ("SET", keys[-1], pack, "NX", "PX", 60000),
                 call("add", keys, topic, "delay", self._first_name,
                      self._number, len(records), header_len, when))
-            check_kind(topic, answer)
+            if answer[0] == -1:
+                raise WrongKind(topic + " is of kind " + answer[1].decode())
             slots = answer[2:len(answer) - (len(answer) % 2 == 0):2]
         if -3 in slots:
             raise ValueError("the server refuses the pack")
@@ -277,8 +272,7 @@ class Client:
     def counts(self, topic: str) -> Dict[str, Any]:
         """The numbers of weir stats, as docs/wire.md names them."""
         keys = topic_keys(self._prefix, topic, "wait meta dead relay due lease")
-        with self._lock:
-            flat, = self._link.ask(call("stats", keys, 1000))
+        flat, = self._link.ask(call("stats", keys, 1000))
         return {name.decode(): value.decode() if isinstance(value, bytes)
                 else value for name, value in zip(flat[::2], flat[1::2])}
 
@@ -288,17 +282,16 @@ class Client:
         made, answer = re.fullmatch(IS_MADE_ID, id), [b"moved"]
         ids, rec = topic_keys(self._prefix, topic, "ids rec")
         while answer[0] == b"moved":
-            with self._lock:
-                slot, (place,) = b"", self._link.ask(("HGET", ids, id))
-                if place is None and made:
-                    place, slot = made[1].encode(), b"%d" % int(made[2], 16)
-                if place is None:
-                    return None
-                keys = topic_keys(self._prefix, topic, "wait run ids meta p:%s "
-                                  "dead rec idle due absent" % place.decode())
-                pack, dead, answer = self._link.ask(
-                    ("GET", keys[4]), ("HGET", rec, id),
-                    call("slot", keys, verb, id, place, slot))
+            slot, (place,) = b"", self._link.ask(("HGET", ids, id))
+            if place is None and made:
+                place, slot = made[1].encode(), b"%d" % int(made[2], 16)
+            if place is None:
+                return None
+            keys = topic_keys(self._prefix, topic, "wait run ids meta p:%s "
+                              "dead rec idle due absent" % place.decode())
+            pack, dead, answer = self._link.ask(
+                ("GET", keys[4]), ("HGET", rec, id),
+                call("slot", keys, verb, id, place, slot))
         if answer[0] == b"none":
             return None
         _, *counters, options, body = unpackb(
