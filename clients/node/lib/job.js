@@ -9,7 +9,7 @@ const decoder = new Decoder();
 export class Retry extends Error {
   constructor(message = 'retry', { delayMs } = {}) {
     super(message);
-    this.delayMs = delayMs && checked('time', delayMs);
+    this.delayMs = checked('delay', delayMs ?? '');
   }
 }
 
@@ -24,10 +24,16 @@ export class Fail extends Error {}
 
 /** What finish.lua is told of a run that threw, or returned, this. */
 export function verdictOf(error) {
-  const why = String(error?.message || error || 'retry').slice(0, 200);
-  if (error instanceof Snooze) return ['snooze', error.delayMs];
-  if (error instanceof Fail) return ['fail', '', why];
-  return ['retry', error instanceof Retry ? error.delayMs : '', why];
+  try {
+    const why = String(error?.message || error || 'retry').slice(0, 200);
+    if (error instanceof Fail) return ['fail', '', why];
+    const { delayMs } = error ?? {};
+    if (error instanceof Snooze) return ['snooze', checked('time', delayMs)];
+    const ms = error instanceof Retry ? delayMs : '';
+    return ['retry', checked('delay', ms), why];
+  } catch {
+    return ['retry', '', 'its text or delay is none'];
+  }
 }
 
 export class Job {

@@ -14,6 +14,7 @@ const RULES = {
   ladder: [new RegExp(`^(none|${STEP}(\\s+${STEP})*(\\s*\\.\\.\\.)?)$`),
     'one such as 15s 3m 10m'],
   time: [/^\d{1,13}$/, 'a whole number of milliseconds from 0'],
+  delay: [/^\d{0,13}$/, 'a whole number of milliseconds from 0'],
 };
 const CALL_JOBS = 1024;
 const PACK_BYTES = 248 * 1024; // of records and ids; its header comes besides

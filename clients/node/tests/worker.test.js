@@ -149,6 +149,27 @@ test('a time that is none is a retry', async () => {
   assert.deepEqual(errors, ['RangeError']);
 });
 
+test('what was thrown or its delay may be anything', async () => {
+  const late = new Retry('later');
+  late.delayMs = '5s';
+  const early = new Snooze(1);
+  early.delayMs = undefined;
+  const thrown = { none: undefined, bare: Object.create(null), late, early,
+    foreign: Object.assign(new Error('no'), { delayMs: -1 }) };
+  work({ t: (job) => {
+    if (job.id in thrown) throw thrown[job.id];
+    return new Retry('it is not', { delayMs: NaN });
+  } });
+  const ids = [...Object.keys(thrown), 'nan'];
+  await client.addMany('t', ids.map((id) => ({ id, body: 1, retry: 'none' })));
+  await until(() => isEmpty('t'), 'it is empty');
+  const errors = await Promise.all(ids.map(async (id) =>
+    (await client.look('t', id)).options.error));
+  const none = 'its text or delay is none';
+  assert.deepEqual(errors, ['retry', none, none, none, 'no',
+    'the delay null is not a whole number of milliseconds from 0']);
+});
+
 test('a run that takes too long is canceled and retried', async () => {
   const reasons = [];
   await set('t', 'timeout', '50ms', 'retry', '1ms');
