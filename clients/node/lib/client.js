@@ -3,9 +3,10 @@
 
 import { decode, encode } from '@msgpack/msgpack';
 import { Server, WeirError } from './server.js';
-import { callsOf, checked, letters, newJob, packNumber, recordIn, writePack }
+import { checked, letters, newJob, packsOf, recordIn, writePack }
   from './wire.js';
 
+const YEAR_2020_MS = 1577836800000;
 const CALLS = 4; // unanswered at the same time, of an addMany
 
 export class Client {
@@ -32,22 +33,21 @@ export class Client {
     const { headers = {}, ...rest } = job.options ?? {};
     const pairs = [...Object.entries(rest), ...Object.entries(headers).map(
       ([name, value]) => [`header:${name}`, value])].flat();
-    const [outcome, other] = await this.#server.script('delay/push',
+    const answer = await this.#server.script('delay/push',
       this.#server.keys(topic, 'wait ids meta idle options absent'), topic,
       job.id, Buffer.from(encode(body ?? null)), job.when, ...pairs);
-    if (String(outcome) === 'kind') throw otherKind(topic, other);
-    return { id: String(outcome) === 'held' ? String(other) : job.id,
-      outcome: String(outcome) };
+    const [outcome, other] = answer.map(String);
+    if (outcome === 'kind') throw otherKind(topic, other);
+    return { id: outcome === 'held' ? other : job.id, outcome };
   }
 
   async addMany(topic, jobs) {
-    const calls = callsOf(jobs.map(newJob));
+    const { packs, perCall } = packsOf(jobs.map(newJob));
     await this.#enter(topic);
     const results = new Array(jobs.length);
     await Promise.all(Array.from({ length: CALLS }, async () => {
-      while (calls.length > 0) {
-        const again = await this.#addPacks(topic, calls.shift(), results);
-        if (again.length > 0) calls.push(again);
+      while (packs.length > 0) {
+        await this.#addSome(topic, packs, perCall, results);
       }
     }));
     return results;
@@ -68,13 +68,15 @@ export class Client {
   }
 
   #nextName() {
-    this.#number = packNumber(Date.now() + this.#aheadMs, this.#number);
+    const ms = Math.floor(Date.now() + this.#aheadMs) - YEAR_2020_MS;
+    this.#number = Math.max(ms * 128, this.#number + 1);
     return letters(this.#number, 8) + this.#producer;
   }
 
-  /** One call. Resolves to the packs that need another name. */
-  async #addPacks(topic, packs, results) {
+  /** One call, with the first of these. What needs another name waits again. */
+  async #addSome(topic, waiting, count, results) {
     const server = this.#server;
+    const packs = waiting.splice(0, count);
     const slot = this.#callSlots.pop() ?? this.#callSlotCount++;
     const keys = server.keys(topic, 'wait ids meta idle seen');
     const stages = packs.map((pack) => {
@@ -95,16 +97,14 @@ export class Client {
         results[index] = { id: id || made, outcome: 'added' };
       });
     }
-    const again = new Set();
     for (let i = 1; i + 1 < answer.length; i += 2) {
       const pack = packs[answer[i]];
       const place = answer[i + 1];
       if (place === -3) throw new WeirError('a pack was refused', 'EINVAL');
-      if (place < 0) again.add(pack);
+      if (place < 0) waiting.push(pack);
       else results[pack.jobs[place % 256].index].outcome =
         place < 256 ? 'exists' : 'full';
     }
-    return [...again];
   }
 
   async topics() {
@@ -114,7 +114,6 @@ export class Client {
   }
 
   async counts(topic) {
-    checked('topic', topic);
     const flat = await this.#server.script('delay/stats', this.#server.keys(
       topic, 'wait meta dead relay due lease'), 1000);
     const counts = {};
@@ -130,7 +129,6 @@ export class Client {
   delete = (topic, id) => this.#find(topic, id, 'delete');
 
   async #find(topic, id, verb) {
-    checked('topic', topic);
     const server = this.#server;
     const [, name, hex] = /^~([-\w]{12})([0-9a-f]{2})$/.exec(id) ?? [];
     const [ids, rec] = server.keys(topic, 'ids rec');

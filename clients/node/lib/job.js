@@ -2,7 +2,7 @@
 // What a handler sees of a job, and what it may say of it.
 
 import { Decoder } from '@msgpack/msgpack';
-import { checked, madeMs } from './wire.js';
+import { checked } from './wire.js';
 
 const decoder = new Decoder();
 
@@ -37,23 +37,22 @@ export function verdictOf(error) {
 }
 
 export class Job {
-  #told;
+  #facts;
 
   /** The last one is what pull.lua says of it. */
   constructor(topic, token, [handle, id, raw, facts]) {
-    this.#told = { handle, facts };
+    this.#facts = facts;
     Object.assign(this, { topic, token, handle: handle.latin1Slice(),
       id: id.latin1Slice(), raw });
   }
 
   /** Throws where options or body are no msgpack that JavaScript can have. */
   decode() {
-    const { handle, facts } = this.#told;
-    const [dueMs, attempt, , , crashes, , options] = decoder.decode(facts);
-    const { url, headers = {}, added_ms: addedMs } = options ?? {};
+    const [dueMs, attempt, , , crashes, , options, addedMs] =
+      decoder.decode(this.#facts);
+    const { url, headers = {} } = options ?? {};
     Object.assign(this, { dueMs, attempt: attempt + 1, crashes, url, headers,
-      addedMs: addedMs ?? madeMs(handle) });
-    this.body = decoder.decode(this.raw);
+      addedMs, body: decoder.decode(this.raw) });
   }
 
   get signal() {

@@ -3,7 +3,6 @@
 
 import { Job, verdictOf } from './job.js';
 import { changesOf } from './server.js';
-import { checked } from './wire.js';
 
 const KEYS = 'wait run lease ids meta idle held due dead rec options started '
   + 'absent';
@@ -14,7 +13,7 @@ const LATER = 2; // of finish.lua: nothing was done with this job
 export class Lane {
   inHand = new Set(); // jobs, until they are finished
   running = new Set(); // those whose handler runs, from the oldest on
-  verdicts = []; // not answered yet: { job, words }
+  verdicts = []; // not answered yet: { job, args }
   suspect; // a job in hand that is one
   mayBring = false; // a suspect, by a pull that is out
   pullAt = 0;
@@ -25,8 +24,8 @@ export class Lane {
   constructor(worker, topic, { handle, concurrency = 256 }) {
     Object.assign(this, { worker, topic, handle, concurrency });
     this.server = worker.server;
-    this.keys = this.server.keys(checked('topic', topic), KEYS);
-    this.complain = changesOf((text) => worker.log(`${topic}: ${text}`));
+    this.keys = this.server.keys(topic, KEYS);
+    this.complain = changesOf((text) => this.server.log(`${topic}: ${text}`));
   }
 
   get #room() {
@@ -59,6 +58,7 @@ export class Lane {
     // The jobs of a pull run while the server finishes those before.
     const calls = await Promise.allSettled([renews && this.#renew(now),
       pulls && this.#pull(now), finishes && this.#finish(now)]);
+    this.mayBring = false;
     const { reason } = calls.find(({ status }) => status === 'rejected') ?? {};
     if (reason && !this.server.isClosed) this.complain(reason.message);
   }
@@ -66,14 +66,6 @@ export class Lane {
   async #pull(now) {
     const { inHand } = this.worker;
     this.mayBring = inHand < 2;
-    try {
-      await this.#claim(now, inHand);
-    } finally {
-      this.mayBring = false;
-    }
-  }
-
-  async #claim(now, inHand) {
     this.pullAt = now + AGAIN_MS; // a wake-up makes it 0
     const [timeUs, token, nextUs, , , leaseMs, timeoutMs, isSuspect, jobs] =
       await this.server.script('delay/pull', this.keys, this.#room,
@@ -111,9 +103,9 @@ export class Lane {
   }
 
   /** A run is over, for a reason where its handler is not. */
-  #end(job, words, reason) {
+  #end(job, [verdict, delayMs = '', why = ''], reason) {
     if (!this.running.delete(job)) return;
-    this.verdicts.push({ job, words });
+    this.verdicts.push({ job, args: [job.handle, verdict, delayMs, why] });
     if (reason) job.abort(reason);
     this.worker.ring();
   }
@@ -121,10 +113,8 @@ export class Lane {
   async #finish(now) {
     this.finishAt = now + AGAIN_MS;
     const some = this.verdicts.slice(0, CALL_JOBS);
-    const args = some.flatMap(({ job, words: [verdict, delayMs, why] }) =>
-      [job.handle, verdict, delayMs ?? '', why ?? '']);
     const results = await this.server.script('delay/finish', this.keys,
-                                             this.worker.name, ...args);
+      this.worker.name, ...some.flatMap(({ args }) => args));
     this.verdicts.splice(0, some.length);
     some.forEach((verdict, i) => {
       if (results[i] === LATER) this.verdicts.push(verdict);

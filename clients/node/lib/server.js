@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
+import { checked } from './wire.js';
 
 const FOLDER = process.env.WEIR_SCRIPTS
   ?? fileURLToPath(new URL('../scripts', import.meta.url));
@@ -45,7 +46,7 @@ export class Server {
   constructor(address = 'redis://127.0.0.1', options = {}) {
     const { prefix = 'weir', log = console.error, repeatMs = REPEAT_MS } =
       options;
-    Object.assign(this, { prefix, repeatMs });
+    Object.assign(this, { prefix, log, repeatMs });
     this.redis = new Redis(OURS, typeof address === 'string'
       ? address.replace(/^unix:\/\//, '') : address, USUAL);
     const say = changesOf(log);
@@ -54,6 +55,7 @@ export class Server {
   }
 
   keys(topic, names) {
+    checked('topic', topic);
     return names.split(' ').map((name) => `${this.prefix}:{${topic}}:${name}`);
   }
 
@@ -65,17 +67,15 @@ export class Server {
         return await this.redis.callBuffer(...args);
       } catch ({ name, message }) {
         if (this.isClosed) throw new WeirError('it is closed', 'ECLOSED');
-        if (name === 'ReplyError' && !PASSING.test(message)) {
-          throw new WeirError(message, 'EINVAL');
-        }
+        const isFinal = name === 'ReplyError' && !PASSING.test(message);
+        if (isFinal) throw new WeirError(message, 'EINVAL');
         if (performance.now() > end) throw new WeirError(message, 'EUNKNOWN');
       }
     }
   }
 
   async script(name, keys, ...args) {
-    scripts[name] ??= readScript(name);
-    const { sha1, text } = scripts[name];
+    const { sha1, text } = scripts[name] ??= readScript(name);
     const call = ['EVALSHA', sha1, keys.length, ...keys, ...args];
     try {
       return await this.command(...call);

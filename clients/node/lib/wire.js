@@ -5,7 +5,6 @@ import { Encoder, encode } from '@msgpack/msgpack';
 
 const ALPHABET =
   '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz';
-const YEAR_2020_MS = 1577836800000;
 const STEP = '(\\d+(ms|[smhdw]))+';
 const RULES = {
   topic: [/^[A-Za-z0-9._:-]{1,40}$/, '1 to 40 of A-Z a-z 0-9 . _ : -'],
@@ -49,22 +48,9 @@ export function newJob(job, index = 0) {
 export const letters = (value, count) => (count === 0 ? ''
   : letters(Math.floor(value / 64), count - 1) + ALPHABET[value % 64]);
 
-/** The number of a pack that is made now, or the next one. */
-export const packNumber = (serverMs, last) =>
-  Math.max((Math.floor(serverMs) - YEAR_2020_MS) * 128, last + 1);
-
-/** When the pack in a handle was made, in ms since 1970. */
-export function madeMs(handle) {
-  let number = 0;
-  for (let at = handle.indexOf(' ') + 1, end = at + 8; at < end; at++) {
-    number = number * 64 + ALPHABET.indexOf(String.fromCharCode(handle[at]));
-  }
-  return Math.floor(number / 128) + YEAR_2020_MS;
-}
-
-/** Jobs as calls, which are arrays of packs. In a pack all have an id or none;
- * where times differ they are 16 at most. */
-export function callsOf(jobs) {
+/** Jobs as packs, and how many of these a call may have. In a pack all have an
+ * id or none; where times differ they are 16 at most. */
+export function packsOf(jobs) {
   const packs = [];
   const open = {}; // by what their jobs have in common
   const isSame = jobs.every(({ when }) => when === jobs[0].when);
@@ -79,8 +65,7 @@ export function callsOf(jobs) {
     open[kind].jobs.push(job);
     open[kind].size += job.record.length + job.id.length;
   }
-  return Array.from({ length: Math.ceil(packs.length * most / CALL_JOBS) },
-                    () => packs.splice(0, CALL_JOBS / most));
+  return { packs, perCall: CALL_JOBS / most };
 }
 
 /** The bytes of a pack; it gets what add.lua is told of it. */

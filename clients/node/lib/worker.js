@@ -3,7 +3,6 @@
 
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { encode } from '@msgpack/msgpack';
 import { Lane } from './lane.js';
 import { Server } from './server.js';
@@ -18,7 +17,6 @@ export class Worker {
   ring = () => {}; // says that something changed
 
   constructor(address, topics, options = {}) {
-    this.log = options.log ?? console.error;
     this.drainMs = options.drainMs ?? 30000;
     this.name = `${hostname().replace(/[^\w.-]/g, '-').slice(0, 20)}-${
       process.pid}-${randomBytes(4).toString('hex')}`;
@@ -28,8 +26,7 @@ export class Worker {
   }
 
   async run({ signals = ['SIGTERM', 'SIGINT'] } = {}) {
-    const { server } = this;
-    const key = `${server.prefix}:{${server.prefix}:topics}:workers`;
+    const key = `${this.server.prefix}:{${this.server.prefix}:topics}:workers`;
     const sinceMs = Date.now();
     const beats = setInterval(() => this.#beat(key, sinceMs), BEAT_MS);
     const ears = this.#listen();
@@ -38,13 +35,13 @@ export class Worker {
     try {
       await this.#work();
       clearInterval(beats);
-      await server.command('HDEL', key, this.name);
+      await this.server.command('HDEL', key, this.name);
     } finally {
       for (const signal of signals) process.off(signal, this.stop);
       clearInterval(beats);
       clearTimeout(this.#timer);
       ears.disconnect();
-      server.close();
+      this.server.close();
     }
   }
 
@@ -64,7 +61,7 @@ export class Worker {
     const { lanes } = this;
     while (!this.isStopping || lanes.some(({ inHand }) => inHand.size > 0)) {
       await this.#change(Math.min(...lanes.map(({ waitMs }) => waitMs)));
-      await nextTurn(); // more changes
+      await new Promise(setImmediate); // more changes
       const due = lanes.filter(({ waitMs }) => waitMs <= 0);
       await Promise.all(due.map((lane) => lane.act()));
       lanes.push(lanes.shift()); // another one may bring a suspect
@@ -72,16 +69,14 @@ export class Worker {
         throw new Error('the server takes no verdicts');
       }
     }
-    for (const { keys } of lanes) {
-      await this.server.command('ZREM', keys[5], this.name);
-    }
+    await Promise.all(lanes.map(({ keys }) =>
+      this.server.command('ZREM', keys[5], this.name)));
   }
 
   /** What pull.lua is told of all topics: 2, no other suspect may come. */
   get inHand() {
-    if (this.lanes.some(({ suspect, mayBring }) => suspect || mayBring)) {
-      return 2;
-    }
+    const mayCome = this.lanes.some((lane) => lane.suspect || lane.mayBring);
+    if (mayCome) return 2;
     return Number(this.lanes.some(({ inHand }) => inHand.size > 0));
   }
 
@@ -111,7 +106,7 @@ export class Worker {
     ears.on('ready', () => {
       ears.subscribe(`${this.server.prefix}:wake:${this.name}`).then(
         () => this.wake(), // what was said before was not heard
-        ({ message }) => this.log(`subscribe: ${message}`));
+        ({ message }) => this.server.log(`subscribe: ${message}`));
     });
     return ears;
   }
