@@ -2,14 +2,18 @@
 """The package as its build step makes it, in a directory of its own, and what
 tests of it share."""
 
+import asyncio
 import atexit
 import compileall
+import concurrent.futures
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
+import redis
 from e2e import ROOT, test
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -24,6 +28,8 @@ subprocess.run([sys.executable, "-B", "setup.py", "-q", "build_py",
                stderr=subprocess.DEVNULL)
 compileall.compile_dir(FOLDER, quiet=1)  # once, not in each worker
 sys.path.insert(0, FOLDER)
+import weir  # noqa: E402
+import weir.aio  # noqa: E402
 from account import Run  # noqa: E402
 
 
@@ -52,6 +58,32 @@ def in_both(fn):
         one.__name__ = "%s_%s" % (fn.__name__, kind)
         test(one)
     return fn
+
+
+def in_thread(run):
+    """What it comes to."""
+    over = concurrent.futures.Future()
+
+    def result():
+        try:
+            over.set_result(run())
+        except BaseException as error:
+            over.set_exception(error)
+    threading.Thread(target=result, daemon=True).start()
+    return over
+
+
+def run_in(kind, path, handlers):
+    """A worker in this process, and what run() comes to."""
+    server = redis.Redis(unix_socket_path=path)
+    if kind == "threads":
+        worker = weir.Worker(server, handlers)
+        return worker, in_thread(worker.run)
+
+    async def handle(job):
+        return handlers[job.topic](job)
+    worker = weir.aio.Worker(server, dict.fromkeys(handlers, handle))
+    return worker, in_thread(lambda: asyncio.run(worker.run(signals=False)))
 
 
 def start_worker(place, kind, path, name="record", concurrency=4):

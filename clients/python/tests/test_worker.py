@@ -3,7 +3,6 @@
 
 import asyncio
 import collections
-import concurrent.futures
 import datetime
 import logging
 import threading
@@ -13,7 +12,7 @@ from unittest import mock
 import library
 from e2e import (end_cleanly, eventually, expect, expect_in, expect_true,
                  stop_cleanly, terminate, test)
-from library import in_both, start_worker
+from library import in_both, in_thread, run_in, start_worker
 from server import Server
 
 import redis
@@ -64,30 +63,6 @@ def await_end(client, **wanted):
     eventually(is_over, "all jobs ended")
     counts = client.counts("t")
     expect(wanted, {name: counts[name] for name in wanted})
-
-
-def run_in(kind, path, handlers):
-    """A worker in this process, and what run() comes to."""
-    server = redis.Redis(unix_socket_path=path)
-    if kind == "threads":
-        worker = weir.Worker(server, handlers)
-        run = worker.run
-    else:
-        async def handle(job):
-            return handlers[job.topic](job)
-        worker = weir.aio.Worker(server, dict.fromkeys(handlers, handle))
-
-        def run():
-            asyncio.run(worker.run(signals=False))
-    over = concurrent.futures.Future()
-
-    def result():
-        try:
-            over.set_result(run())
-        except BaseException as error:
-            over.set_exception(error)
-    threading.Thread(target=result, daemon=True).start()
-    return worker, over
 
 
 def run_threads(path, handlers):
@@ -506,9 +481,7 @@ def a_handler_that_is_cancelled_by_itself_is_retried(place):
 
     worker = weir.aio.Worker(redis.Redis(unix_socket_path=path), {"t": handle},
                              concurrency=1)
-    over = concurrent.futures.Future()
-    threading.Thread(target=lambda: over.set_result(
-        asyncio.run(worker.run(signals=False))), daemon=True).start()
+    over = in_thread(lambda: asyncio.run(worker.run(signals=False)))
     eventually(lambda: client.look("t", "a").attempt == 1, "it was retried")
     expect(0, client.look("t", "a").timeouts)
     worker.stop()
@@ -562,11 +535,10 @@ def no_more_than_prefetch_is_held(place):
     worker = weir.Worker(redis.Redis(unix_socket_path=path), {
         "t": lambda job: held.append(client.counts("t")["running"])},
         concurrency=4, prefetch=1)
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        over = pool.submit(worker.run)
-        await_end(client, done=8)
-        worker.stop()
-        over.result(60)
+    over = in_thread(worker.run)
+    await_end(client, done=8)
+    worker.stop()
+    over.result(60)
     expect([1] * 8, held)
 
 
@@ -594,15 +566,14 @@ def a_runner_that_takes_a_job_while_it_is_given_back_stops_nothing(place):
     worker = weir.Worker(redis.Redis(unix_socket_path=path), {"t": handle},
                          concurrency=1)
     worker._waiting = Contended()
-    with concurrent.futures.ThreadPoolExecutor(1) as pool:
-        over = pool.submit(worker.run)
-        begun.wait()
-        await_count(client, "running", 2)
-        worker.stop()
-        eventually(lambda: over.done() or counts_of(client)["ready"],
-                   "it is given back")
-        go.set()
-        over.result(60)
+    over = in_thread(worker.run)
+    begun.wait()
+    await_count(client, "running", 2)
+    worker.stop()
+    eventually(lambda: over.done() or counts_of(client)["ready"],
+               "it is given back")
+    go.set()
+    over.result(60)
     place.expect_stats("t", done_total=1, ready=1, running=0)
 
 
