@@ -65,10 +65,6 @@ def await_end(client, **wanted):
     expect(wanted, {name: counts[name] for name in wanted})
 
 
-def run_threads(path, handlers):
-    return run_in("threads", path, handlers)
-
-
 @in_both
 def every_job_runs_once(place, kind):
     path = open_server(place)
@@ -291,7 +287,7 @@ def topics_that_it_cannot_serve_are_left_alone(place):
     handler = logging.Handler()
     handler.emit = lambda record: told.append(record.getMessage())
     logging.getLogger("weir").addHandler(handler)
-    worker, over = run_threads(path, dict.fromkeys("tuv", ran.append))
+    worker, over = run_in("threads", path, dict.fromkeys("tuv", ran.append))
     eventually(lambda: ran and len(told) >= 2, "it runs v, and says so")
     expect(["v"], [job.body for job in ran])
     place.ok("topic", "set", "t", "on_dead=none")
@@ -388,7 +384,7 @@ def a_verdict_that_is_refused_holds_no_other(place):
         if job.body == 7:
             job._handle = b"none"
     with mock.patch("weir.worker.DRAIN", 0.1):
-        worker, over = run_threads(path, {"t": handle})
+        worker, over = run_in("threads", path, {"t": handle})
         await_count(client, "done", 19)
         worker.stop()
         over.result(60)
@@ -406,7 +402,7 @@ def verdicts_after_a_late_run_are_told_again(place):
         begun.set()
         go.wait()
         raise ValueError
-    worker, over = run_threads(path, {"t": handle})
+    worker, over = run_in("threads", path, {"t": handle})
     begun.wait()
     worker.stop()
     worker._stop_at -= 60  # the run takes longer than a server may
@@ -488,10 +484,6 @@ def a_handler_that_is_cancelled_by_itself_is_retried(place):
     over.result(60)
 
 
-class Odd(BaseException):
-    pass
-
-
 @in_both
 def what_is_no_exception_is_retried_at_once(place, kind):
     path = open_server(place)
@@ -499,11 +491,11 @@ def what_is_no_exception_is_retried_at_once(place, kind):
     client.add("t", 1, id="a", retry="1h")
 
     def handle(_job):
-        raise Odd("text")
+        raise BaseException("text")
     worker, over = run_in(kind, path, {"t": handle})
     eventually(lambda: client.look("t", "a").attempt == 1, "it was retried")
-    expect((0, "Odd: text"), (client.look("t", "a").timeouts, client.look(
-        "t", "a").options["error"]))
+    job = client.look("t", "a")
+    expect((0, "BaseException: text"), (job.timeouts, job.options["error"]))
     worker.stop()
     over.result(60)
 
@@ -550,10 +542,9 @@ def a_runner_that_takes_a_job_while_it_is_given_back_stops_nothing(place):
     begun, go = threading.Event(), threading.Event()
 
     class Contended(collections.deque):
-        """What was seen in it twice is taken by a runner."""
         seen = 0
 
-        def __bool__(self):
+        def __bool__(self):  # what was seen twice is taken by a runner
             self.seen += bool(worker._stop_at)
             if self.seen == 2 and len(self) == 1:
                 worker._tell(self.popleft(), "back")
@@ -592,5 +583,16 @@ def topics_take_turns(place):
 
     worker = weir.Worker(redis.Redis(unix_socket_path=path),
                          {"t": handle, "u": handle}, concurrency=1)
+    ask, out, pulls = worker._ask, [], []
+
+    async def counted(*commands):
+        out.append(commands[0][1])
+        pulls.append(out.count(weir.client.SHA1["pull"]))
+        answers = await ask(*commands)
+        out.remove(commands[0][1])
+        return answers
+    worker._ask = counted
     worker.run()
     expect_true(len(ran) < 3020, "the smaller one did not wait for all")
+    expect(1, max(pulls), "pulls at a time")
+
