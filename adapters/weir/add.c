@@ -135,7 +135,7 @@ int weir__facade_check_job(const struct weir_new_job *job,
                              strlen(job->url), URL_MAX);
     if (rc == WEIR_OK)
         rc = check_key(job, err);
-    if (rc == WEIR_OK)
+    if (rc == WEIR_OK && (job->key != NULL || job->priority != NULL))
         rc = check_lane(job, err);
     if (rc == WEIR_OK && job->header_count > 0)
         rc = weir__headers_check(job->headers, job->header_count, err);
@@ -284,8 +284,9 @@ int weir__facade_put(const struct weir_reactor *reactor,
         new_job.durability = (uint32_t)durability;
     if (job->unique != NULL)
         (void)read_rule(job, &new_job.rule, NULL); /* was checked */
-    (void)weir__priority_read("", job->priority, &record.priority,
-                              NULL); /* the same */
+    if (job->priority != NULL)
+        (void)weir__priority_read("", job->priority, &record.priority,
+                                  NULL); /* the same */
     if (old != NULL && !put_past(&new_job, &record, old, &attempts))
         rc = WEIR_ENOMEM;
     else if (job->header_count > 0)
