@@ -38,6 +38,11 @@ enum {
     SIZE_COUNT = sizeof(sizes) / sizeof(sizes[0])
 };
 
+struct weir_slice weir__slice_str(const char *text)
+{
+    return weir__slice_of(text, text == NULL ? 0 : strlen(text));
+}
+
 size_t weir__slice_hash(struct weir_slice slice)
 {
     uint64_t hash = UINT64_C(0xcbf29ce484222325); /* FNV-1a */

@@ -4,7 +4,6 @@
 
 /* The small grammars people type: durations, ids, topics. Pure functions. */
 
-#include <string.h>
 #include <weir/base.h>
 
 static inline struct weir_slice weir__slice_of(const void *ptr, size_t len)
@@ -13,10 +12,7 @@ static inline struct weir_slice weir__slice_of(const void *ptr, size_t len)
 }
 
 /* The bytes of a C string without its NUL; NULL gives an empty slice. */
-static inline struct weir_slice weir__slice_str(const char *text)
-{
-    return weir__slice_of(text, text == NULL ? 0 : strlen(text));
-}
+struct weir_slice weir__slice_str(const char *text);
 
 bool weir__slice_equal(struct weir_slice one, struct weir_slice other);
 
