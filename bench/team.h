@@ -91,8 +91,8 @@ struct bench_role {
     /* Adding: jobs numbered from 0. */
     int64_t jobs, payload_bytes;
     int64_t batch;       /* jobs in a turn of the loop */
-    int64_t in_flight;   /* how many may be unanswered; 0: 32 batches, 1,024 at
-                          least */
+    int64_t in_flight;   /* how many may be unanswered; 0: 32 batches, 1,024
+                            at least */
     int64_t id_base;     /* the number of the first id */
     bool makes_ids;      /* weir does */
     bool has_groups;     /* as those of bounded topics */

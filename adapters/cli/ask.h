@@ -54,9 +54,10 @@ enum weir__exit weir__ask(const struct weir__command *command,
 void weir__ask_on_code(int code, const char *text, void *arg);
 void weir__ask_on_count(int code, uint64_t count, void *arg);
 void weir__ask_on_job(int code, const struct weir_job_info *job, void *arg);
-void weir__ask_on_added(int code, const char *id, void *arg);
 
-/* Why the new job was refused (`refuse` of a command). BLOCKS. */
+/* Issue the request to add a job to the topic: for `ask` of a command, whose
+ * `refuse` is the one below, which says why it was not added and BLOCKS. */
+int weir__ask_add(struct weir__ask *ask, const struct weir_new_job *job);
 enum weir__exit weir__ask_refuse_added(struct weir__ask *ask, int code);
 
 /* Remember which name is near where the topic does not exist yet, and tell it

@@ -240,7 +240,7 @@ static bool check(struct weir__ask *ask)
 
 /* --- adding ----------------------------------------------------------- */
 
-void weir__ask_on_added(int code, const char *id, void *arg)
+static void on_added(int code, const char *id, void *arg)
 {
     bool is_added = code == WEIR_OK || code == WEIR_EWEAK;
     struct weir__ask *ask = arg;
@@ -260,17 +260,21 @@ static void on_drop(const char *topic, const char *group, enum weir_drop reason,
     ask->count += count;
 }
 
-static int ask_add(struct weir__ask *ask)
+int weir__ask_add(struct weir__ask *ask, const struct weir_new_job *job)
 {
     struct weir_error err = {0};
-    int rc;
+    int rc = weir_reactor_add(ask->client.reactor, ask->topic, job, on_added,
+                              ask, &err);
 
-    weir_reactor_on_drop(ask->client.reactor, on_drop, ask);
-    rc = weir_reactor_add(ask->client.reactor, ask->topic, &ask->job,
-                          weir__ask_on_added, ask, &err);
     if (rc < 0)
         (void)snprintf(ask->text, sizeof(ask->text), "%s", err.text); /* fits */
     return rc;
+}
+
+static int ask_add(struct weir__ask *ask)
+{
+    weir_reactor_on_drop(ask->client.reactor, on_drop, ask);
+    return weir__ask_add(ask, &ask->job);
 }
 
 static void on_said(int code, void *arg)

@@ -513,8 +513,7 @@ static int add_now(struct weir__ask *ask, const struct weir_cron_info *info)
 {
     const struct weir_cron *cron = &info->cron;
     char id[WEIR__OCCURRENCE_CAP];
-    struct weir_error err = {0};
-    struct weir_new_job job = {
+    const struct weir_new_job job = {
         .id = id,
         .body = cron->body,
         .retry = cron->retry,
@@ -523,15 +522,10 @@ static int add_now(struct weir__ask *ask, const struct weir_cron_info *info)
         .headers = cron->headers,
         .header_count = cron->header_count,
     };
-    int rc;
 
     ask->job.body.len = cron->body.len; /* a refusal tells it */
     (void)weir__occurrence_id(weir__slice_str(cron->name), info->now_ms, id);
-    rc = weir_reactor_add(ask->client.reactor, ask->topic, &job,
-                          weir__ask_on_added, ask, &err);
-    if (rc < 0)
-        (void)snprintf(ask->text, sizeof(ask->text), "%s", err.text); /* fits */
-    return rc;
+    return weir__ask_add(ask, &job);
 }
 
 static void on_found(int code, const struct weir_cron_info *info, void *arg)

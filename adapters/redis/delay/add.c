@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "adapters/redis/delay/add_call.h"
-#include "adapters/redis/delay/unique.h"
+#include "adapters/redis/delay/keys.h"
 #include "core/assert.h"
 #include "core/mem.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/delay/add_call.h"
 
-#include "adapters/redis/delay/unique.h"
+#include "adapters/redis/delay/keys.h"
 #include "adapters/redis/store/cluster.h"
 
 enum {
@@ -19,7 +19,7 @@ static const struct head packs_head = {&weir__script_delay_add,
                                        "wait ids meta idle seen", 5};
 static const struct head lone_head = {
     &weir__script_delay_add_one, "wait ids meta idle seen run lease held", 8};
-static const struct head unique_head = {
+static const struct head keyed_head = {
     &weir__script_delay_add_keyed, "wait ids meta idle seen unique due absent",
     8};
 
@@ -126,7 +126,7 @@ static void write_unique_call(struct weir__buf *buf,
 {
     const struct weir__items *items = &call->adds->items;
 
-    write_head(buf, call, &unique_head, 5 * call->planned_count);
+    write_head(buf, call, &keyed_head, 5 * call->planned_count);
     for (size_t i = 0; i < call->planned_count; i++) {
         const struct weir__planned_pack *planned = &call->planned_packs[i];
 
@@ -161,7 +161,7 @@ void weir__add_call_send(struct weir__add_call *call, unsigned flags)
     }
     if (call->has_keys) {
         write_unique_call(&bytes, call);
-        weir__place_send(place, &bytes, unique_head.script, flags,
+        weir__place_send(place, &bytes, keyed_head.script, flags,
                          &call->request);
         return;
     }

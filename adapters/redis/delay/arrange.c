@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/delay/unique.h"
+#include "adapters/redis/delay/keys.h"
 #include "adapters/redis/store/confirm.h"
 
 /* What was collected, before it leaves: what the topic refuses or another job

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "adapters/redis/delay/unique.h"
+#include "adapters/redis/delay/keys.h"
 #include "core/assert.h"
 #include "core/mem.h"
 

@@ -76,6 +76,7 @@ class Lane:
     """What is known of one topic that is served."""
 
     woken: asyncio.Event  # of the loop that runs
+
     def __init__(self, prefix: str, topic: str, handler: Any):
         self.topic, self.handler = topic, handler
         self.keys = topic_keys(prefix, topic, KEYS)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-#ifndef WEIR_DELAY_UNIQUE_H
-#define WEIR_DELAY_UNIQUE_H
+#ifndef WEIR_DELAY_KEYS_H
+#define WEIR_DELAY_KEYS_H
 
-/* Unique keys of jobs that are added (scripts/lib/unique.lua): what a job was
- * given, or what the topic's option says of its body. */
+/* Keys of jobs that are added, unique ones (scripts/lib/unique.lua) and those
+ * of lanes (lanes.lua): what a job was given, or what the topic's options say
+ * of its body. */
 
 #include "adapters/redis/delay/private.h"
 #include "core/keys.h"
