@@ -5,7 +5,7 @@ import json
 import os
 from urllib.parse import quote
 
-from e2e import eventually, expect, expect_in, expect_true
+from e2e import eventually, expect, expect_in, expect_true, stop_cleanly
 from resp import Client
 
 LEASE = ("--lease", "1s")
@@ -55,6 +55,13 @@ def of_key(ids, key):
 def await_ran(place, count, *names):
     eventually(lambda: len(ran(place, *names)) >= count, "%d jobs ran" % count)
     expect(count, len(ran(place, *names)), "jobs that ran")
+
+
+def drain_ready(place, count):
+    worker = trace(place)
+    await_ran(place, count)
+    stop_cleanly(worker)
+    return ran(place)
 
 
 def await_stats(place, **wanted):

@@ -6,8 +6,8 @@ import os
 from e2e import (eventually, expect, expect_in, expect_true, run_together,
                  stop_cleanly, terminate, test)
 from lanes import (add_jobs, await_ran, await_sleepers, await_stats, client,
-                   drain, fill, keyed, of_key, ran, set_topic, start_held,
-                   trace)
+                   drain, drain_ready, fill, keyed, of_key, ran, set_topic,
+                   start_held, trace)
 from redis_server import Server, refused
 
 
@@ -67,13 +67,6 @@ def what_waits_in_a_lane_can_be_deleted_and_put_off(place):
     expect(["a-2", "a-4", "a-5"], [job_id for job_id in drain_ready(place, 3)])
     place.ok("reschedule", "t", "a-1", "--delay", "0ms")
     expect(["a-2", "a-4", "a-5", "a-1"], drain(place))
-
-
-def drain_ready(place, count):
-    worker = trace(place)
-    await_ran(place, count)
-    stop_cleanly(worker)
-    return ran(place)
 
 
 @test

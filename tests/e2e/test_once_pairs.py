@@ -7,7 +7,8 @@ import os
 from e2e import (eventually, expect, expect_in, expect_true, kill, run_together,
                  stop_cleanly, test)
 from lanes import (add_jobs, await_ran, await_sleepers, await_stats, client,
-                   drain, fill, keyed, ran, set_topic, start_held, trace)
+                   drain, drain_ready, fill, keyed, ran, set_topic, start_held,
+                   trace)
 
 DIGEST = """local names, all = redis.call('KEYS', '*'), {}
 table.sort(names)
@@ -122,13 +123,6 @@ def a_full_server_refuses_each_way_of_a_key_and_changes_nothing(place):
     expect(["1", "2", "3", "4", "moving"],
            sorted(job["id"] for job in place.ok("list", "t")))
     expect(["1", "2", "3", "moving"], sorted(drain_ready(place, 4)))
-
-
-def drain_ready(place, count):
-    worker = trace(place)
-    await_ran(place, count)
-    stop_cleanly(worker)
-    return ran(place)
 
 
 @test

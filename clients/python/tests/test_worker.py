@@ -415,23 +415,26 @@ def verdicts_after_a_late_run_are_told_again(place):
     place.expect_stats("t", running=0, scheduled=1)
 
 
+def expect_b_malformed(place, kind, path):
+    ran = []
+    worker, over = run_in(kind, path, {"t": lambda job: ran.append(job.id)})
+    await_end(client_of(path), done=1, dead=1)
+    worker.stop()
+    over.result(60)
+    expect(["a"], ran)
+    expect("malformed", place.ok("dead", "list", "t")[0]["reason"])
+
+
 @in_both
 def options_that_python_cannot_have_are_malformed(place, kind):
     path = open_server(place)
-    client = client_of(path)
-    client.add_many("t", [1, 2], ["a", "b"], headers={"x": "yz"})
+    client_of(path).add_many("t", [1, 2], ["a", "b"], headers={"x": "yz"})
     server = redis.Redis(unix_socket_path=path)
     key, = server.keys("weir:{t}:p:*")
     pack = server.get(key)
     at = pack.rindex(b"\x81\xa1x\xa2yz")  # {"x": "yz"}: {["y"]: "z"}
     server.set(key, pack[:at] + b"\x81\x91\xa1y\xa1z" + pack[at + 6:])
-    ran = []
-    worker, over = run_in(kind, path, {"t": lambda job: ran.append(job.id)})
-    await_end(client, done=1, dead=1)
-    worker.stop()
-    over.result(60)
-    expect(["a"], ran)
-    expect("malformed", place.ok("dead", "list", "t")[0]["reason"])
+    expect_b_malformed(place, kind, path)
 
 
 @test
@@ -503,19 +506,12 @@ def what_is_no_exception_is_retried_at_once(place, kind):
 @in_both
 def a_body_that_python_cannot_have_is_malformed(place, kind):
     path = open_server(place)
-    client = client_of(path)
-    client.add_many("t", ["good", {"x": "yz"}], ["a", "b"])
+    client_of(path).add_many("t", ["good", {"x": "yz"}], ["a", "b"])
     server = redis.Redis(unix_socket_path=path)
     key, = server.keys("weir:{t}:p:*")  # of {["y"]: "z"}
     server.set(key, server.get(key).replace(b"\x81\xa1x\xa2yz",
                                             b"\x81\x91\xa1y\xa1z"))
-    ran = []
-    worker, over = run_in(kind, path, {"t": lambda job: ran.append(job.id)})
-    await_end(client, done=1, dead=1)
-    worker.stop()
-    over.result(60)
-    expect(["a"], ran)
-    expect("malformed", place.ok("dead", "list", "t")[0]["reason"])
+    expect_b_malformed(place, kind, path)
 
 
 @test

@@ -17,8 +17,8 @@ MOVES = int(os.environ.get("WEIR_CHAOS_MOVES", "2"))
 HANDOVERS = int(os.environ.get("WEIR_CHAOS_HANDOVERS", "1"))
 OPEN_S = float(os.environ.get("WEIR_CHAOS_OPEN_SECONDS", "1"))
 IDS = int(os.environ.get("WEIR_CHAOS_IDS", "100000"))
-# Alone on a machine below 1 s, on a busy one it says nothing of weir.
-PAUSE_MS = float(os.environ.get("WEIR_CHAOS_PAUSE_MS", "inf"))
+# Alone on a machine below 1 s; on a busy one what is long says nothing of weir.
+PAUSE_MS = int(os.environ.get("WEIR_CHAOS_PAUSE_MS", "60000"))
 AWAY_S = float(os.environ.get("WEIR_CHAOS_AWAY_SECONDS", "1"))
 
 

@@ -11,8 +11,8 @@ from server import Server
 
 KILLS = int(os.environ.get("WEIR_CHAOS_KILLS", "20"))
 RATE = int(os.environ.get("WEIR_CHAOS_RATE", "1000"))
-# Of the rate, which a busy machine does not reach.
-LEAST = float(os.environ.get("WEIR_CHAOS_RATE_LEAST", "0"))
+# Of the rate, most of which a busy machine does not reach.
+LEAST = float(os.environ.get("WEIR_CHAOS_RATE_LEAST", "0.1"))
 LEASE_MS = 1000
 BURST = 350  # a stall that costs tokens is noticed
 
