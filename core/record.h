@@ -23,7 +23,8 @@
  *     cron     of a tick alone: its schedule (core/schedule.h), of whose jobs
  *              the rest of the record is
  *     key      of jobs that take turns with those of other keys
- *     priority WEIR__LEVEL_... and one */
+ *     priority WEIR__LEVEL_... and one
+ *     unique   key of which one job is to be there */
 #define WEIR__RECORD_MAP(X)              \
     X(struct weir_slice, retry, text)    \
     X(int64_t, ttl_ms, duration)         \
@@ -36,7 +37,8 @@
     X(struct weir_slice, attempts, list) \
     X(struct weir_slice, cron, text)     \
     X(struct weir_slice, key, text)      \
-    X(uint32_t, priority, count)
+    X(uint32_t, priority, count)         \
+    X(struct weir_slice, unique, text)
 
 /* Values of `priority`, 0 is normal: the level and one. */
 enum { WEIR__LEVEL_NORMAL = 2, WEIR__LEVELS = 4 };

@@ -113,15 +113,13 @@ struct weir__claim {
 struct weir__new_job {
     struct weir_slice id; /* empty: the store makes one */
     const struct weir__record *record;
-    int64_t delay_ms;        /* used when at_ms is 0 */
-    int64_t at_ms;           /* absolute server time */
-    struct weir_slice group; /* of a bounded topic, and only there */
-    uint32_t durability;     /* WEIR__DURABILITY_...; 0: the topic's */
-    struct weir_slice
-        unique; /* its key; empty: the topic says, if it has one */
-    struct weir__key_rule rule;
-    bool is_restored; /* whatever the topic says it has no key */
-    int64_t died_ms;  /* above 0: it is dead since then, and has an id; only in
+    int64_t delay_ms;           /* used when at_ms is 0 */
+    int64_t at_ms;              /* absolute server time */
+    struct weir_slice group;    /* of a bounded topic, and only there */
+    uint32_t durability;        /* WEIR__DURABILITY_...; 0: the topic's */
+    struct weir__key_rule rule; /* of record->unique, if it has one */
+    bool is_restored;           /* it has no key unless its record says so */
+    int64_t died_ms; /* above 0: it is dead since then, and has an id; only in
                         topics that keep dead jobs of their own */
 };
 

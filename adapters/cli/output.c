@@ -150,7 +150,7 @@ struct json_object *weir__job_json(const char *topic,
                                    const struct weir_job_info *job)
 {
     struct weir__field group = {0}, worker = {0}, claimed = {0}, left = {0};
-    struct weir__field key = {0}, priority = {0};
+    struct weir__field key = {0}, priority = {0}, unique = {0};
 
     if (job->group.len > 0)
         group = weir__field_text("group", job->group);
@@ -158,6 +158,8 @@ struct json_object *weir__job_json(const char *topic,
         key = weir__field_text("key", job->key);
     if (job->priority != NULL)
         priority = weir__field_str("priority", job->priority);
+    if (job->unique.len > 0)
+        unique = weir__field_text("unique", job->unique);
     if (job->worker.len > 0) {
         worker = weir__field_text("worker", job->worker);
         claimed = weir__field_int("claimed_ms", job->claimed_ms);
@@ -175,7 +177,7 @@ struct json_object *weir__job_json(const char *topic,
         weir__field_int("due_ms", job->due_ms),
         weir__field_int("added_ms", job->added_ms > 0 ? job->added_ms : -1),
         weir__field_int("ttl_ms", job->ttl_ms > 0 ? job->ttl_ms : -1),
-        weir__field_text("url", job->url), key, priority,
+        weir__field_text("url", job->url), key, priority, unique,
         weir__field_text("retry", job->retry),
         weir__field_text("reason", job->reason),
         weir__field_text("error", job->error), headers_field(job),
@@ -329,6 +331,7 @@ void weir__job_print(const char *topic, const struct weir_job_info *job)
     print_slice("url", job->url);
     print_slice("key", job->key);
     print_slice("priority", weir__slice_str(job->priority));
+    print_slice("unique", job->unique);
     print_headers(job);
     if (job->ttl_ms > 0)
         print_span("ttl", job->ttl_ms, "");

@@ -228,6 +228,7 @@ static void put_cell(struct weir__row *cells, const struct weir__stats_row *row,
                       stats->paused ? ", paused" : "",
                       stats->limited == WEIR_LIMITED_RATE ? ", at its rate"
                       : stats->limited == WEIR_LIMITED_PARALLEL ? ", full"
+                      : stats->limited == WEIR_LIMITED_KEY      ? ", keys full"
                                                                 : "");
         return;
     case COUNT:
@@ -423,10 +424,14 @@ static struct json_object *drops_json(const struct weir_stats *stats)
 
 static struct weir__field limited_field(enum weir_limit limited)
 {
-    if (limited == WEIR_NOT_LIMITED)
-        return weir__field_null("limited");
-    return weir__field_str("limited",
-                           limited == WEIR_LIMITED_RATE ? "rate" : "parallel");
+    static const char *const names[] = {
+        [WEIR_LIMITED_RATE] = "rate",
+        [WEIR_LIMITED_PARALLEL] = "parallel",
+        [WEIR_LIMITED_KEY] = "key",
+    };
+
+    return names[limited] == NULL ? weir__field_null("limited")
+                                  : weir__field_str("limited", names[limited]);
 }
 
 struct json_object *weir__stats_row_json(const struct weir__stats_view *view,

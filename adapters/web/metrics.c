@@ -97,6 +97,7 @@ static void limited(struct weir__exposition *text,
         return;
     numbered(text, "by", "rate", by == WEIR_LIMITED_RATE);
     numbered(text, "by", "parallel", by == WEIR_LIMITED_PARALLEL);
+    numbered(text, "by", "key", by == WEIR_LIMITED_KEY);
 }
 
 static void oldest(struct weir__exposition *text,
@@ -175,7 +176,7 @@ static const struct {
     {"weir_topic_up", "gauge", "Whether the topic's server tells of it.", up},
     {"weir_topic_paused", "gauge", "Whether the topic is paused.", paused},
     {"weir_topic_limited", "gauge",
-     "Whether ready jobs wait for their rate or until others end.", limited},
+     "Whether ready jobs wait for a rate or until others end.", limited},
     {"weir_topic_jobs", "gauge", "Jobs of a topic by their state.", jobs},
     {"weir_topic_oldest_ready_seconds", "gauge",
      "How long the first of the ready jobs has been ready.", oldest},

@@ -265,6 +265,7 @@ int weir__facade_put(const struct weir_reactor *reactor,
         .ttl_ms = job->ttl_ms,
         .body = job->body,
         .key = weir__slice_str(job->key),
+        .unique = weir__slice_str(job->unique),
     };
     struct weir__new_job new_job = {
         .id = weir__slice_str(job->id),
@@ -272,7 +273,6 @@ int weir__facade_put(const struct weir_reactor *reactor,
         .record = &record,
         .delay_ms = job->delay_ms,
         .at_ms = job->at_ms,
-        .unique = weir__slice_str(job->unique),
         .is_restored = old != NULL,
     };
     struct weir__buf attempts = {0};

@@ -71,7 +71,7 @@ def a_key_that_is_full_leaves_the_places_of_its_topic_to_others(place):
     place.expect_stats("t", running=2, ready=5, limited="parallel")
     set_topic(place, "parallel=none")
     expect({}, take_ids(place, 5))
-    place.expect_stats("t", running=2, ready=5, limited=None)
+    place.expect_stats("t", running=2, ready=5, limited="key")
     settle(place, [found["a-0"]], "--done")
     expect(["a-1"], sorted(take_ids(place, 5, "--lease", "1h")))
 
@@ -91,7 +91,7 @@ def the_rate_of_a_topic_and_that_of_its_keys_hold_together(place):
     await_sleepers(place, 2)
     ids = ran(place, "one", "two")
     expect([2, 2, 1], [len(of_key(ids, key)) for key in "abc"])
-    place.expect_stats("t", ready=6, running=0, limited=None)
+    place.expect_stats("t", ready=6, running=0, limited="key")
     set_topic(place, "key_rate=none")
     await_ran(place, 11, "one", "two")
     for worker in workers:
@@ -105,7 +105,7 @@ def a_job_of_a_key_that_waits_uses_no_token_of_its_topic(place):
     gate, worker = start_held(place)
     other = trace(place)
     await_sleepers(place)
-    place.expect_stats("t", running=1, ready=3, limited=None)
+    place.expect_stats("t", running=1, ready=3, limited="key")
     add_jobs(place, keyed("b", 1))
     await_ran(place, 1)
     expect(["b-0"], ran(place), "the second token was there for it")

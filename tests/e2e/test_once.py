@@ -8,6 +8,7 @@ from cluster import Cluster, slot_of
 from e2e import eventually, expect, expect_in, expect_true, test
 from redis_server import Server
 from resp import Client
+from wire_puller import Wire
 
 
 def made(place, *args):
@@ -135,6 +136,54 @@ def of_throttled_jobs_the_first_and_the_last_of_a_window_run(place):
         (place.ok("show", "t", job["id"]) for job in place.ok("list", "t")),
         key=lambda job: job["due_ms"])])
     expect(3600000, dues(place)[1] - dues(place)[0])
+
+
+def uniques(place, topic="t"):
+    """Unique keys by id, as far as jobs have some."""
+    return {job["id"]: job["unique"] for job in place.ok("list", topic)
+            if "unique" in job}
+
+
+@test
+def who_looks_at_a_job_sees_the_key_that_it_was_added_with(place):
+    place.ok("topic", "set", "t", "unique=body.order", "retry=1h",
+             "on_dead=gone")
+    made(place, "--id", "said", "--unique", "k", "--else", "replace")
+    made(place, "--id", "found", "--body", '{"order":7}')
+    made(place, "--id", "none", "--body", '{"order":[]}')
+    made(place, "--id", "zero", "--body", '{"order":"a\\u0000"}')
+    wire = Wire(place)
+    wire.push("pushed", {"order": 8})
+    wire.push("zero2", {"order": "b\0"})
+    wire.push("own", 1, "r0", "unique", "l")
+    keys = {"said": "k", "found": "7", "pushed": "8", "own": "l"}
+    expect(keys, uniques(place))
+    expect("k", place.ok("show", "t", "said")["unique"])
+    expect_in("\nunique    k\n", place.weir("show", "t", "said").out)
+    expect(["found"], [job["id"] for job in place.ok(
+        "list", "t", "--where", '.unique == "7"')])
+    tokens = take(place, 7)
+    place.ok("settle", "t", *tokens, "--retry")
+    expect(keys, uniques(place))  # written anew
+    for job_id in keys:
+        place.ok("reschedule", "t", job_id, "--delay", "0ms")
+    place.ok("settle", "t", *take(place, 4), "--fail")
+    eventually(lambda: place.stats("gone")["ready"] == 4, "they moved")
+    expect({}, uniques(place, "gone"))
+    expect({}, uniques(place))
+
+
+@test
+def a_dead_job_keeps_its_key_for_when_it_is_requeued(place):
+    place.add("t", "a", "--unique", "k")
+    place.ok("settle", "t", *take(place, 1), "--fail")
+    expect("k", place.ok("show", "t", "a")["unique"])
+    place.ok("dead", "requeue", "t", "a")
+    expect({"a": "k"}, uniques(place))
+    jobs = place.write("jobs", place.weir("export", "t").out)
+    place.ok("purge", "t", "--yes")
+    expect(0, place.weir("import", "t", jobs).code)
+    expect({}, uniques(place))  # as once.md says
 
 
 @test

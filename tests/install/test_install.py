@@ -66,7 +66,8 @@ def everything_is_where_it_belongs(place):
                  "include/weir/past.h",
                  "include/weir/plugin.h", "include/weir/plugin.hpp",
                  "include/weir/redis.h", "include/weir/weir.hpp",
-                 "include/weir/take.h", "include/weir/test.h",
+                 "include/weir/stats.h", "include/weir/take.h",
+                 "include/weir/test.h",
                  "include/weir/weir.h", "include/weir/worker.h",
                  "lib/libweir.a", "lib/libweir.so",
                  "lib/weir/plugins/archive.so",
@@ -90,7 +91,8 @@ def everything_is_where_it_belongs(place):
         expect_true(os.path.isfile(os.path.join(prefix, name)), name)
     expect(["base.h", "body.h", "change.h", "cron.h", "job.h", "loop.h",
             "notice.h", "past.h", "plugin.h", "plugin.hpp", "redis.h",
-            "take.h", "test.h", "thread.h", "weir.h", "weir.hpp", "worker.h"],
+            "stats.h", "take.h", "test.h", "thread.h", "weir.h", "weir.hpp",
+            "worker.h"],
            sorted(os.listdir(prefix + "/include/weir")))
 
 

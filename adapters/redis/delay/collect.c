@@ -96,8 +96,8 @@ static bool collect(struct weir__adds *adds, const struct weir__new_job *job,
 
     if (item == NULL)
         return false;
-    if (job->unique.len > 0 &&
-        !weir__item_set_key(items, item, job->unique, &job->rule)) {
+    if (job->record->unique.len > 0 &&
+        !weir__item_set_key(items, item, job->record->unique, &job->rule)) {
         items->count--;
         items->bytes.len = start;
         return false;

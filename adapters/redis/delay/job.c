@@ -78,6 +78,7 @@ int weir__job_read(struct weir_slice bytes, const char *seq,
     info->counters = record.counters;
     info->url = record.url;
     info->key = record.key;
+    info->unique = record.unique;
     info->priority = weir__priority_name(record.priority);
     info->retry = record.retry;
     info->ttl_ms = record.ttl_ms;

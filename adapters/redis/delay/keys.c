@@ -107,12 +107,19 @@ bool weir__adds_set_holder(struct weir__adds *adds, struct weir__item *item,
 
 /* --- what the topic says -------------------------------------------------- */
 
-/* A text or a whole number; empty: anything else is no key. */
-static struct weir_slice key_in(const struct weir_value *value,
-                                char buf[NUMBER_CAP])
+/* Bytes of a number and what else a key is made of. */
+typedef char key_buf[NUMBER_CAP];
+
+/* A text or a whole number; empty: anything else is no key, nor is a text that
+ * no caller could give. */
+static struct weir_slice key_in(const struct weir_value *value, key_buf buf)
 {
+    struct weir_slice bytes = value->as.bytes;
+
     if (value->type == WEIR_TYPE_STR || value->type == WEIR_TYPE_BIN)
-        return value->as.bytes;
+        return bytes.len > 0 && memchr(bytes.ptr, '\0', bytes.len) == NULL
+                   ? bytes
+                   : (struct weir_slice){0};
     if (value->type == WEIR_TYPE_INT)
         (void)snprintf(buf, NUMBER_CAP, "%" PRId64, value->as.i64); /* fits */
     else if (value->type == WEIR_TYPE_UINT)
@@ -122,42 +129,22 @@ static struct weir_slice key_in(const struct weir_value *value,
     return weir__slice_str(buf);
 }
 
-static int refuse_key(const struct weir__adds *adds, size_t len)
+/* The key at a path of a body; empty: none. WEIR_EINVAL: it is too long. */
+static int read_key(const struct weir__adds *adds, struct weir_slice body,
+                    const char *path, key_buf buf, struct weir_slice *ret_key)
 {
     const struct weir__store_topic *topic = &adds->topic->base;
+    struct weir_value value;
 
+    weir__msgpack_find(body, path, &value);
+    *ret_key = key_in(&value, buf);
+    if (ret_key->len <= WEIR__UNIQUE_MAX)
+        return WEIR_OK;
     weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
               "redis: %s: the key in a body has %zu bytes, it may have "
               "%d",
-              topic->name, len, WEIR__UNIQUE_MAX);
+              topic->name, ret_key->len, WEIR__UNIQUE_MAX);
     return WEIR_EINVAL;
-}
-
-/* WEIR_EINVAL: what is there is too long. WEIR_ENOMEM. */
-static int find_key(struct weir__adds *adds, struct weir__item *item)
-{
-    const struct weir__limits *limits = &adds->topic->base.limits;
-    struct weir__items *items = &adds->items;
-    size_t before = items->bytes.len;
-    struct weir__record record;
-    struct weir_value value;
-    struct weir_slice key;
-    char buf[NUMBER_CAP], copy[WEIR__UNIQUE_MAX];
-
-    if (weir__record_read(weir__item_record(items, item), &record) < 0)
-        return WEIR_OK; /* its handler will not see it */
-    weir__msgpack_find(record.body, limits->unique, &value);
-    key = key_in(&value, buf);
-    if (key.len == 0)
-        return WEIR_OK;
-    if (key.len > WEIR__UNIQUE_MAX)
-        return refuse_key(adds, key.len);
-    memcpy(copy, key.ptr, key.len); /* it lies where memory is to grow */
-    if (!weir__item_set_key(items, item, weir__slice_of(copy, key.len),
-                            &limits->rule))
-        return WEIR_ENOMEM;
-    adds->topic->shared->collected += items->bytes.len - before;
-    return WEIR_OK;
 }
 
 /* The name of a lane begins with a digit. */
@@ -166,30 +153,49 @@ static bool has_own_key(const struct weir__item *item)
     return item->lane_len > 1;
 }
 
-/* The record is written anew with the key, for when it runs again. WEIR_EINVAL,
- * WEIR_ENOMEM. */
-static int find_lane(struct weir__adds *adds, struct weir__item *item)
+/* Write the item's record anew, with the keys of `record`: who looks at the job
+ * and who runs it again knows them. WEIR_ENOMEM. */
+static int give_keys(struct weir__items *items, struct weir__item *item,
+                     const struct weir__record *record,
+                     const struct weir__key_rule *rule)
 {
+    if (!weir__items_rewrite(items, item, record))
+        return WEIR_ENOMEM;
+    if (item->key_len == 0 && record->unique.len > 0 &&
+        !weir__item_set_key(items, item, record->unique, rule))
+        return WEIR_ENOMEM;
+    return WEIR_OK;
+}
+
+/* Keys that the topic says are in the body. WEIR_EINVAL, WEIR_ENOMEM. */
+static int find_keys(struct weir__adds *adds, struct weir__item *item)
+{
+    const struct weir__limits *limits = &adds->topic->base.limits;
+    bool wants_unique = limits->is_unique && item->key_len == 0;
+    bool wants_key = limits->has_key && !has_own_key(item);
     struct weir__items *items = &adds->items;
     size_t before = items->bytes.len;
-    struct weir_slice stored = weir__item_record(items, item);
     struct weir__record record;
     struct weir__buf copy = {0};
-    struct weir_value value;
-    char buf[NUMBER_CAP];
+    struct weir_slice stored;
+    key_buf bufs[2];
     int rc = WEIR_OK;
 
+    if (item->is_restored || !(wants_unique || wants_key))
+        return WEIR_OK;
+    stored = weir__item_record(items, item);
     weir__buf_append(&copy, stored.ptr, stored.len); /* the bytes may move */
     if (copy.failed)
         return WEIR_ENOMEM;
     if (weir__record_read(weir__buf_slice(&copy), &record) == WEIR_OK) {
-        weir__msgpack_find(record.body, adds->topic->base.limits.key, &value);
-        record.key = key_in(&value, buf);
-        if (record.key.len > WEIR__UNIQUE_MAX)
-            rc = refuse_key(adds, record.key.len);
-        else if (record.key.len > 0 &&
-                 !weir__items_rewrite(items, item, &record))
-            rc = WEIR_ENOMEM;
+        if (wants_unique)
+            rc = read_key(adds, record.body, limits->unique, bufs[0],
+                          &record.unique);
+        if (rc == WEIR_OK && wants_key)
+            rc = read_key(adds, record.body, limits->key, bufs[1], &record.key);
+        if (rc == WEIR_OK && ((wants_unique && record.unique.len > 0) ||
+                              (wants_key && record.key.len > 0)))
+            rc = give_keys(items, item, &record, &limits->rule);
     }
     weir__buf_fini(&copy);
     adds->topic->shared->collected += items->bytes.len - before;
@@ -207,12 +213,8 @@ bool weir__adds_find_keys(struct weir__adds *adds)
     for (size_t i = 0; i < items->count; i++) {
         struct weir__item *item = &items->list[i];
 
-        if (limits->is_unique && item->code == WEIR_OK && item->key_len == 0 &&
-            !item->is_restored)
-            item->code = find_key(adds, item);
-        if (limits->has_key && item->code == WEIR_OK && !has_own_key(item) &&
-            !item->is_restored)
-            item->code = find_lane(adds, item);
+        if (item->code == WEIR_OK)
+            item->code = find_keys(adds, item);
         if (item->code != WEIR_OK)
             item->group = UINT32_MAX;
         else if (weir__item_is_alone(item))

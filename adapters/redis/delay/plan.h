@@ -43,8 +43,8 @@ struct weir__item {
     struct weir__claimed_node *node; /* the node a run was claimed with */
     uint32_t slot;
     uint32_t outcome;
-    bool is_absolute; /* ms is a server time */
-    bool is_restored; /* whatever its body says it has no unique key */
+    bool is_absolute;               /* ms is a server time */
+    bool is_restored;               /* whatever its body says it has no key */
     struct weir__delay_topic *away; /* the topic of a follow-up or a dead job;
                                        NULL: this one */
 };

@@ -97,8 +97,10 @@ static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
     if (!is_expired && run->record.cron.len == 0)
         weir__attempts_note(topic->base.store, run, node->ended, &run->record,
                             &topic->shared->scratch[1]);
-    if (away != NULL)
+    if (away != NULL) {
         note_origin(topic, run, &topic->shared->scratch[0]);
+        run->record.unique = (struct weir_slice){0}; /* which is of its topic */
+    }
     item = append(node, run, run->id, is_expired ? NULL : &run->record);
     if (item == NULL)
         return false;

@@ -174,7 +174,7 @@ static void note(struct weir__stats_request *request, struct weir_slice name,
     else if (is_named(name, "ended"))
         request->stats.lease_ended_us = value * 1000;
     else if (is_named(name, "limited") && value > 0 &&
-             value <= WEIR_LIMITED_PARALLEL)
+             value <= WEIR_LIMITED_KEY)
         request->stats.limited = (enum weir_limit)value;
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         if (is_named(name, numbers[i].name))

@@ -97,11 +97,13 @@ function servedBadge(row) {
   return h('span', {class: 'badge' + cls}, cls && '▲ ', 'nobody serves it');
 }
 
+const LIMITED = {rate: 'at its rate', parallel: 'as many run as may',
+  key: 'keys may not start more'};
+
 const badges = (row) => [
   h('span', {class: 'badge'}, row.kind || 'unknown'),
   row.paused && h('span', {class: 'badge warn'}, '❚❚ paused'),
-  row.limited && h('span', {class: 'badge warn'},
-    row.limited === 'rate' ? 'at its rate' : 'as many run as may'),
+  row.limited && h('span', {class: 'badge warn'}, LIMITED[row.limited]),
   row.away && h('span', {class: 'badge bad'}, '▲ away'),
   row.lease_ended_ms >= LATE_MS && h('span', {class: 'badge bad'},
     `▲ lease ended ${spanText(row.lease_ended_ms)} ago`),

@@ -31,6 +31,7 @@
 
 #include <weir/base.h>
 #include <weir/plugin.h>
+#include <weir/stats.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -338,6 +339,7 @@ struct weir_job_info {
     int64_t due_ms; /* server time; -1 while running; when dead: of death */
     struct weir_slice url;    /* empty: none */
     struct weir_slice key;    /* the same */
+    struct weir_slice unique; /* the key it was added with; the same */
     const char *priority;     /* NULL: it is normal */
     struct weir_slice retry;  /* ladder of the job itself; empty: none */
     int64_t ttl_ms;           /* 0: none */
@@ -386,33 +388,6 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_delete(struct weir_reactor *reactor,
 WEIR_API WEIR_MUST_CHECK int weir_reactor_dead(struct weir_reactor *reactor,
                                                const char *topic, size_t limit,
                                                weir_show_fn fn, void *arg);
-
-/* Why ready jobs wait: for a token of `rate`, or a place of `parallel`. */
-enum weir_limit { WEIR_NOT_LIMITED, WEIR_LIMITED_RATE, WEIR_LIMITED_PARALLEL };
-
-struct weir_stats {
-    const char *topic;
-    const char *kind;
-    bool paused;
-    bool ready_is_exact; /* false: `ready` is a lower bound */
-    uint64_t scheduled, ready, running, dead;
-    uint64_t added_total, done_total, retried_total, failed_total;
-    uint64_t expired_total, crashed_total, dropped_total;
-    int64_t lateness_p50_us, lateness_p99_us, lateness_max_us; /* -1: no data */
-    /* Of bounded topics: dropped_total by reason. */
-    uint64_t dropped_overflow, dropped_age, dropped_ttl;
-    /* Jobs that a newer version of weir wrote: this reactor met them, leaves
-     * them alone, and has nothing else of the topic to do. */
-    uint64_t newer;
-    uint64_t relaying; /* packs of jobs on their way to other topics */
-    /* How long the first of the ready jobs has been ready; -1: none is, or the
-     * kind does not tell (`bounded`, and `list` but for retries). */
-    int64_t oldest_us;
-    int64_t lease_ended_us; /* since a lease ended that still has jobs; or -1 */
-    bool is_elsewhere; /* all that is counted is in groups not served here */
-    uint64_t ticks;    /* of schedules, among the jobs that wait or run */
-    enum weir_limit limited;
-};
 
 /* `stats` is NULL unless `code` is WEIR_OK; WEIR_ENOTFOUND: no such topic. */
 typedef void (*weir_stats_fn)(int code, const struct weir_stats *stats,

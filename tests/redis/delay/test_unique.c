@@ -24,13 +24,13 @@ static void on_added(int code, const char *id, void *arg)
 static int add(struct host *host, const char *id, const char *key,
                const struct weir__key_rule *rule, struct weir_slice body)
 {
-    const struct weir__record record = {.body = body};
+    struct weir__record record = {.body = body};
     struct weir__new_job job = {.record = &record};
 
     if (id != NULL)
         job.id = weir__slice_str(id);
     if (key != NULL)
-        job.unique = weir__slice_str(key);
+        record.unique = weir__slice_str(key);
     if (rule != NULL)
         job.rule = *rule;
     return host->store->ops->add(host->topic, &job, on_added, NULL);
@@ -173,6 +173,7 @@ TEST(a_key_in_the_body_that_is_too_long_is_refused)
     static uint8_t text[2052] = {0xda, 0x08, 0x01};
     struct host *host = host_open("w1");
 
+    memset(text + 3, 'k', 2049);
     EXPECT_INT(WEIR_OK, host_set(host, "unique", "body"));
     EXPECT_INT(WEIR_OK,
                add(host, NULL, NULL, NULL, (struct weir_slice){text, 2052}));

@@ -305,7 +305,7 @@ TEST(verdicts_of_a_list_that_a_replica_had_not_heard_of_count)
 
 TEST(jobs_with_unique_keys_are_there_once_when_a_replica_takes_over)
 {
-    static const struct weir__record record;
+    struct weir__record record = {0};
     struct weir__new_job job = {
         .record = &record,
         .rule = {WEIR__UNTIL_START, WEIR__OPTION_NONE, WEIR__KEY_REPLACE}};
@@ -316,7 +316,7 @@ TEST(jobs_with_unique_keys_are_there_once_when_a_replica_takes_over)
     host = host_open("w1");
     for (int i = 0; i < 400; i++) {
         (void)snprintf(key, sizeof(key), "k%d", i % 50);
-        job.unique = weir__slice_str(key);
+        record.unique = weir__slice_str(key);
         job.rule.otherwise = i % 4 == 3 ? WEIR__KEY_REJECT : WEIR__KEY_REPLACE;
         if (i == 100)
             AWAIT(host->added + host->existing == 100);

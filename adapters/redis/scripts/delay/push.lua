@@ -106,8 +106,12 @@ end
 if wrong then return redis.error_reply('ERR ' .. wrong) end
 
 --#include lone_pack
-local told = next(map) and cmsgpack.pack(map) or '\192' -- an empty one is none
-local record = '\152\1\0\0\0\0\0' .. told .. body
+local function make_record()
+  map.unique = rule and rule.unique or nil
+  local told = next(map) and cmsgpack.pack(map) or '\192' -- not an empty one
+  return '\152\1\0\0\0\0\0' .. told .. body
+end
+local record = make_record()
 local count = tonumber(known[4]) or 0
 if rule or lane then
   --#include push_unique

@@ -56,13 +56,21 @@ end
 
 --#include laned
 -- Each node of a lane is one job.
+local has_turn = oldest >= 0 -- something may start
 if kind == 'delay' and values[22] then
   ready = ready + call('ZCOUNT', wait, digits(LANED),
                        '(' .. digits(LANED + now + 1))
   local first = call('ZRANGEBYSCORE', wait, digits(LANED), '+inf', 'WITHSCORES',
                      'LIMIT', 0, 1)
   if first[2] then see_head(first[2] - LANED) end
+  local turns = sub(wait, 1, -5) .. 'turns'
+  for level = 0, has_turn and -1 or BLOCKED - 1 do
+    has_turn = has_turn or
+               call('ZCOUNT', turns, digits(level * LEVEL),
+                    '(' .. digits(level * LEVEL + now + 1)) > 0
+  end
 end
+local limited = oldest >= 0 and not has_turn and 3 or nil
 
 -- The nodes that are due and not below the mark, and up to which ms these are
 -- all; `region` is what their scores have on top.
@@ -178,10 +186,11 @@ if values[21] and oldest >= 0 then
   --#include limits
   local limit = read_limits(meta, values[21], time[1] * 1000000 + time[2],
                             function() return running end)
-  if limit.room <= 0 then
-    reply[#reply + 1] = 'limited'
-    reply[#reply + 1] = limit.places <= 0 and 2 or 1
-  end
+  if limit.room <= 0 then limited = limit.places <= 0 and 2 or 1 end
+end
+if limited then
+  reply[#reply + 1] = 'limited'
+  reply[#reply + 1] = limited
 end
 if set_aside > 0 then reply[#reply + 1] = 'aside' end
 tell_aside(meta, reply)

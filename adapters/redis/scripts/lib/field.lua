@@ -1,7 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- What the option `unique` of a topic finds in a body, as weir itself does:
--- the text or the whole number at a path such as body.items.0.sku. An error
--- where the body holds what Lua cannot read.
+-- the text, without a byte 0, or the whole number at a path such as
+-- body.items.0.sku. An error where the body holds what Lua cannot read.
 
 -- Bytes of numbers as a decimal number: those of 64 bits are more than Lua's.
 local function decimal(high, low, is_negative)
@@ -80,6 +80,6 @@ local function field_of(body, path)
      head >= 204 and head < 220 or head >= 224 then
     local _, value = read_value(body, at)
     if type(value) == 'number' then value = string.format('%.0f', value) end
-    return value ~= '' and value or nil
+    return value ~= '' and not string.find(value, '%z') and value or nil
   end
 end

@@ -14,7 +14,6 @@
 -- `lanes` in `meta` is there from the first such job on. These keys begin as
 -- `wait` does and are not declared, as packs of push.lua.
 --#include laned
-local LEVEL, BLOCKED = 2 ^ 45, 4
 
 -- A function that puts a node into its lane and appends its score in `wait`
 -- and its name to `list`. `state` as in suspect.lua.

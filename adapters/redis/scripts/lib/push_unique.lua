@@ -38,7 +38,10 @@ local function push_unique(is_own)
   local read
   if rule then
     read = rule_of(rule)
-    if not read and not is_own then rule = nil end
+    if not read and not is_own then
+      rule = nil
+      record = make_record()
+    end
     if not rule and not lane then return nil end
   end
   if rule then

@@ -5,7 +5,7 @@
 local FORMS = { retry = 'string', ttl_ms = 'number', url = 'string',
                 headers = 'table', reason = 'string', error = 'string',
                 spent = 'number', added_ms = 'number', key = 'string',
-                priority = 'number' }
+                priority = 'number', unique = 'string' }
 local NEW = '\152\1\0\0\0\0\0\192' -- nearly every record begins so
 
 local MOST_READ = 17 * 2 ^ 20 -- bytes of records at once
