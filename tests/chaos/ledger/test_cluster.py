@@ -268,8 +268,15 @@ def a_killed_primary_loses_nothing(place):
                     (killed - cut + 100) / 1000, "%s: %d are lost"
                     % (account.name, len(account.lost)))
         for before, after in account.repeated:
-            expect_true(before.start >= cut, "%s ran twice, and its claim was "
-                        "known" % before.job)
+            # A verdict that was lost is said again: on a busy machine when the
+            # lease has ended, and somebody else has the job.
+            has_ended = (account.kind in ("delay", "bounded", "concurrent") and
+                         after.start >= before.start + LEASE_MS)
+            expect_true(before.start >= cut or has_ended,
+                        "%s: %s ran at %d and at %d, though its claim was known: "
+                        "the server that took over heard of all until %d"
+                        % (account.name, before.job, before.start, after.start,
+                           cut))
             # What has no lease may be taken before and start behind.
             expect_true(after.token > before.token or
                         account.kind in ("list", "stream", "sync"),

@@ -11,7 +11,8 @@ local RECHECK_MS = 1000 -- blocked ones: who runs may have gone unseen
 local SEEN_MS = 5000 -- a far token is waited for anew: the rate may be another
 local function lane_turns(rules, most)
   local turns, seen, keys = prefix .. 'turns', {}, {}
-  local order, first, last = {}, 1, 0 -- a queue: order[first] to order[last]
+  local queues, queue_of, front = {}, {}, nil
+  local puts = 0
   local ageing = number_of(rules.ageing, 60000)
   local parallel = number_of(rules.key_parallel)
   local step, burst = read_rate(rules.key_rate or '')
@@ -45,23 +46,40 @@ local function lane_turns(rules, most)
     return key
   end
 
+  -- Lanes of a queue come in its order: those of one priority that have a key,
+  -- the same that were blocked, or the one without key, each have their own.
+  local function put(lane, kind)
+    local place = kind .. sub(lane.name, 1, 1)
+    local queue = queue_of[place]
+    if not queue then
+      queue = { first = 1, last = 0 }
+      queue_of[place], queues[#queues + 1] = queue, queue
+    end
+    lane.at, lane.put = lane.turn - lane.ahead, puts
+    queue.last = queue.last + 1
+    queue[queue.last] = lane
+  end
+
   local function is_before(a, b)
     if a.at ~= b.at then return a.at < b.at end
+    if a.put ~= b.put then return a.put < b.put end
     return a.name < b.name
   end
 
-  local function insert(lane)
-    local at = last
-    while at >= first and lane.at < order[at].at do
-      order[at + 1] = order[at]
-      at = at - 1
+  local function first_lane()
+    local lane
+    for _, queue in ipairs(queues) do
+      local head = queue[queue.first]
+      if head and (not lane or is_before(head, lane)) then
+        lane, front = head, queue
+      end
     end
-    order[at + 1], last = lane, last + 1
+    return lane
   end
 
   local function remove_first()
-    local lane = order[first]
-    order[first], first = nil, first + 1
+    local lane = front[front.first]
+    front[front.first], front.first = nil, front.first + 1
     return lane
   end
 
@@ -75,13 +93,11 @@ local function lane_turns(rules, most)
       local lane = { name = name, key = sub(name, 2), next = 1, given = {},
                      turn = some[i + 1] - from }
       lane.ahead = (2 - (byte(name) - 48)) * ageing
-      lane.at = lane.turn - lane.ahead
-      order[#order + 1], seen[#seen + 1] = lane, lane
+      seen[#seen + 1] = lane
+      put(lane, lane.key == '' and 'n' or level == BLOCKED and 'b' or 'k')
     end
   end
-  table.sort(order, is_before)
-  last = #order
-  local batch = math.max(math.ceil(most / math.max(last, 1)), 2)
+  local batch = math.max(math.ceil(most / math.max(#seen, 1)), 2)
 
   -- The next nodes of a lane that are due; false: there are none.
   local function fill(lane)
@@ -114,8 +130,8 @@ local function lane_turns(rules, most)
   -- When the next one counts as due, and whether it is a suspect; nil: no other
   -- one may start.
   local function peek()
-    while first <= last do
-      local lane = order[first]
+    local lane = first_lane()
+    while lane do
       local key = key_of(lane)
       local is_free = key.places > 0 and key.tokens > 0
       if is_free and lane.nodes and lane.nodes[lane.next] then
@@ -123,21 +139,21 @@ local function lane_turns(rules, most)
         return lane.at, score > floor(score)
       end
       lane.is_touched = true
-      remove_first()
-      if is_free and (not lane.nodes or lane.is_open) and fill(lane) then
-        if lane.key == '' then
-          lane.turn = floor(lane.nodes[1][1])
-          lane.at = lane.turn - lane.ahead
-        end
-        insert(lane)
+      if not is_free or lane.nodes and not lane.is_open or not fill(lane) then
+        remove_first()
+      elseif lane.key == '' then
+        lane.turn = floor(lane.nodes[1][1])
+        lane.at = lane.turn - lane.ahead
       end
+      lane = first_lane()
     end
   end
 
   -- Its lane has no other turn in this claim.
   local skip = remove_first
 
-  -- Take it: its score, as in `wait` without LANED, and its node.
+  -- Take it: its score, as in `wait` without LANED, its node, and whether its
+  -- lane has a key.
   local function take()
     local lane = remove_first()
     local key, node = key_of(lane), lane.nodes[lane.next]
@@ -155,9 +171,9 @@ local function lane_turns(rules, most)
     elseif lane.nodes[lane.next] then
       lane.turn = floor(lane.nodes[lane.next][1])
     end
-    lane.at = lane.turn - lane.ahead
-    insert(lane)
-    return node[1], node[2]
+    puts = puts + 1
+    put(lane, lane.key == '' and 'n' or 'k')
+    return node[1], node[2], lane.key ~= ''
   end
 
   -- The turn that a lane has from now on; nil: nothing waits in it.
