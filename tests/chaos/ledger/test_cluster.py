@@ -234,7 +234,7 @@ def without_a_primary_the_others_are_served_where_this_is_wanted(place):
 @test
 def a_killed_primary_loses_nothing(place):
     cluster = use(place)
-    traffic = served(place, cluster, rate=1000)
+    traffic = served(place, cluster, rate=300)
     old = cluster.owner(traffic.slot)
     replica = cluster.replica_of(old)
     offsets = Offsets(old, replica)
