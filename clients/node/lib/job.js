@@ -37,6 +37,7 @@ export function verdictOf(error) {
 }
 
 export class Job {
+  timeoutAt = Infinity; // it does not run yet
   #facts;
 
   /** The last one is what pull.lua says of it. */

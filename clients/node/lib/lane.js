@@ -16,6 +16,7 @@ export class Lane {
   verdicts = []; // not answered yet: { job, args }
   suspect; // a job in hand that is one
   mayBring = false; // a suspect, by a pull that is out
+  out = new Set(); // names of calls that the server has not answered
   pullAt = 0;
   finishAt = 0;
   renewedAt = 0;
@@ -28,42 +29,61 @@ export class Lane {
     this.complain = changesOf((text) => this.server.log(`${topic}: ${text}`));
   }
 
+  /** Half of the jobs come while the others run. */
   get #room() {
     return Math.min(this.concurrency - this.running.size, CALL_JOBS,
+                    Math.ceil(this.concurrency / 2),
                     4 * CALL_JOBS - this.verdicts.length);
   }
 
-  /** When to finish, to renew, to pull, and when a run takes too long. */
+  /** When to do what; no call is out twice. */
   get #dues() {
     const mayPull = this.#room > 0 && !this.worker.isStopping;
     const [oldest] = this.running;
-    return [this.verdicts.length > 0 ? this.finishAt : Infinity,
-      this.inHand.size > 0 ? this.renewedAt + this.leaseMs / 3 : Infinity,
-      mayPull ? this.pullAt : Infinity, oldest?.timeoutAt ?? Infinity];
+    const dues = { finish: this.verdicts.length > 0 ? this.finishAt : Infinity,
+      renew: this.inHand.size > 0 ? this.renewedAt + this.leaseMs / 3 : Infinity,
+      pull: mayPull ? this.pullAt : Infinity,
+      endLate: oldest?.timeoutAt ?? Infinity };
+    for (const name of this.out) dues[name] = Infinity;
+    return dues;
   }
 
   /** ms until something is to be done. */
   get waitMs() {
-    return Math.min(...this.#dues) - performance.now();
+    return Math.min(...Object.values(this.#dues)) - performance.now();
   }
 
   /** Does what is due. */
-  async act() {
+  act() {
     const now = performance.now();
-    const [finishes, renews, pulls] = this.#dues.map((due) => due <= now);
+    for (const [name, at] of Object.entries(this.#dues)) {
+      if (at <= now) this.#call(name, now);
+    }
+  }
+
+  async #call(name, now) {
+    this.out.add(name);
+    let jobs;
+    try {
+      jobs = await this[name](now);
+    } catch (error) {
+      if (!this.server.isClosed) this.complain(error.message);
+    }
+    if (name === 'pull') this.mayBring = false;
+    this.out.delete(name);
+    if (jobs) this.act(); // more come while these run
+    jobs?.forEach((job) => this.#run(job));
+    this.worker.ring();
+  }
+
+  endLate(now) {
     for (const job of this.running) {
       if (job.timeoutAt > now) break;
       this.#end(job, ['timeout', '', 'timeout'], 'timeout');
     }
-    // The jobs of a pull run while the server finishes those before.
-    const calls = await Promise.allSettled([renews && this.#renew(now),
-      pulls && this.#pull(now), finishes && this.#finish(now)]);
-    this.mayBring = false;
-    const { reason } = calls.find(({ status }) => status === 'rejected') ?? {};
-    if (reason && !this.server.isClosed) this.complain(reason.message);
   }
 
-  async #pull(now) {
+  async pull(now) {
     const { inHand } = this.worker;
     this.mayBring = inHand < 2;
     this.pullAt = now + AGAIN_MS; // a wake-up makes it 0
@@ -75,22 +95,17 @@ export class Lane {
     this.leaseMs = leaseMs;
     const restMs = nextUs < 0 ? leaseMs : Math.min(nextUs / 1000, leaseMs);
     if (this.pullAt > 0) this.pullAt = now + restMs;
-    for (const told of jobs) {
-      const job = new Job(this.topic, token, told);
-      this.inHand.add(job);
-      this.running.add(job);
-      if (isSuspect) this.suspect = job;
-      if (this.worker.isStopping || performance.now() > now + leaseMs) {
-        this.#end(job, ['back']);
-      } else {
-        this.#run(job, timeoutMs);
-      }
-    }
+    this.timeoutMs = timeoutMs;
+    const some = jobs.map((told) => new Job(this.topic, token, told));
+    some.forEach((job) => this.inHand.add(job) && this.running.add(job));
+    if (isSuspect) [this.suspect] = some;
+    if (!this.worker.isStopping && performance.now() < now + leaseMs) return some;
+    for (const job of some) this.#end(job, ['back']);
   }
 
-  async #run(job, timeoutMs) {
+  async #run(job) {
     let words = ['malformed'];
-    job.timeoutAt = performance.now() + timeoutMs;
+    job.timeoutAt = performance.now() + this.timeoutMs;
     try {
       job.decode();
       words = ['done'];
@@ -110,7 +125,7 @@ export class Lane {
     this.worker.ring();
   }
 
-  async #finish(now) {
+  async finish(now) {
     this.finishAt = now + AGAIN_MS;
     const some = this.verdicts.slice(0, CALL_JOBS);
     const results = await this.server.script('delay/finish', this.keys,
@@ -127,7 +142,7 @@ export class Lane {
     }
   }
 
-  async #renew(now) {
+  async renew(now) {
     this.renewedAt = now;
     const tokens = new Set([...this.inHand].map(({ token }) => token));
     const lost = await this.server.script('delay/renew', [this.keys[2]],

@@ -59,11 +59,11 @@ export class Worker {
   /** Until it is stopped and has nothing in hand. */
   async #work() {
     const { lanes } = this;
-    while (!this.isStopping || lanes.some(({ inHand }) => inHand.size > 0)) {
+    const isBusy = ({ inHand, out }) => inHand.size + out.size > 0;
+    while (!this.isStopping || lanes.some(isBusy)) {
       await this.#change(Math.min(...lanes.map(({ waitMs }) => waitMs)));
       await new Promise(setImmediate); // more changes
-      const due = lanes.filter(({ waitMs }) => waitMs <= 0);
-      await Promise.all(due.map((lane) => lane.act()));
+      for (const lane of lanes) lane.act();
       lanes.push(lanes.shift()); // another one may bring a suspect
       if (performance.now() > this.#lateAt + LAST_CALLS_MS) {
         throw new Error('the server takes no verdicts');

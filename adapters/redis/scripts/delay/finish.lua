@@ -26,20 +26,35 @@ local KNOWN = { done = true, retry = true, timeout = true, snooze = true,
                 fail = true, malformed = true, back = true }
 local worker = ARGV[1]
 
--- { key, token, node, slot, due, ended, id = nil where weir made it, lo, hi };
--- the key is that of the node under its claim.
-local function read_handle(text)
-  local key, token, node, slot, due, ended, id = string.match(
-    text, '^((%d+) ([%w_-]+[0-?]*)) (%d+) (%d+) (%d+) ([!-~]*)$')
-  if not node or #token > 14 or #slot > 3 or #due > 14 or #ended > 3 or
-     #node ~= 16 or #id > 128 then
+-- Nodes under their claims: token, node, lo, hi; and of their jobs in this call
+-- the parts `ending` and `back` (add_slot).
+local claimed, closed = {}, {}
+local function claimed_node(token, node)
+  local lo, hi = node_bounds(node)
+  if not lo or not string.find(node, '^[%w_-]+[0-?]*$') or #token > 14 or
+     not string.find(token, '^%d+$') then
     return nil
   end
-  local lo, hi = node_bounds(node)
+  closed[#closed + 1] = tonumber(token)
+  return { token = tonumber(token), node = node, lo = lo, hi = hi }
+end
+
+-- { of = its node, slot, due, ended, id = nil where weir made it }
+local function read_handle(text)
+  local at = string.find(text, ' ', 1, true) or 0
+  local key = sub(text, 1, at + 16)
+  local slot, due, ended, id = string.match(
+    text, '^ (%d%d?%d?) (%d+) (%d%d?%d?) ([!-~]*)$', at + 17)
+  local of = claimed[key]
+  if not slot or #due > 14 or #id > 128 then return nil end
+  if not of then
+    of = claimed_node(sub(text, 1, at - 1), sub(text, at + 1, at + 16))
+    if not of then return nil end
+    claimed[key] = of
+  end
   slot = tonumber(slot)
-  if not lo or slot < lo or slot > hi then return nil end
-  return { key = key, token = tonumber(token), node = node, slot = slot,
-           lo = lo, hi = hi, due = tonumber(due),
+  if slot < of.lo or slot > of.hi then return nil end
+  return { of = of, slot = slot, due = tonumber(due),
            ended = min(tonumber(ended), MOST_ENDED),
            id = id ~= '' and id or nil }
 end
@@ -58,13 +73,13 @@ for i = 2, #ARGV, 4 do
   elseif not KNOWN[verdict] then
     wrong = 'the verdict is not done, retry, timeout, snooze, fail, ' ..
             'malformed or back'
-  elseif #delay > 13 or not string.find(delay, '^%d*$') or
-         verdict == 'snooze' and delay == '' then
+  elseif delay == '' and verdict == 'snooze' or
+         delay ~= '' and not (#delay < 14 and string.find(delay, '^%d+$')) then
     wrong = 'the delay is not ms of 13 digits at most'
   end
   if job then
-    job.verdict, job.delay, job.why = verdict, delay, ARGV[i + 3]
-    job.index = #jobs + 1
+    job.verdict, job.index = verdict, #jobs + 1
+    if verdict ~= 'done' then job.delay, job.why = delay, ARGV[i + 3] end
     jobs[#jobs + 1] = job
   end
 end
@@ -84,7 +99,7 @@ local function fates()
   local packs = {}
   -- The record of a job; nil: it is gone, or none.
   local function record_of(job)
-    local seq, slot = sub(job.node, 1, 12), job.slot
+    local seq, slot = sub(job.of.node, 1, 12), job.slot
     packs[seq] = packs[seq] or open_pack(pack_key(seq), false)
     if packs[seq].state then return nil end
     local record = read_record(records_of(packs[seq], slot, slot)(slot))
@@ -123,7 +138,7 @@ local function fates()
       delay = delay_of(job, record)
       if not delay then change.reason = 'exhausted' end
     end
-    return write_anew(record, sub(job.node, 1, 12), job.ended, change, now,
+    return write_anew(record, sub(job.of.node, 1, 12), job.ended, change, now,
                       worker), delay
   end
   return record_of, rewrite, settings.max_dead
@@ -132,28 +147,31 @@ end
 -- The lists of a settle call.
 local keys = settle_keys()
 local places, moves, ends = {}, {}, {}
-local ending, backs = { by_key = {} }, { by_key = {} } -- parts of nodes
+local ending, backs = {}, {} -- parts of nodes
 local is_full, weight = nil, 0
 
--- The slot of a job goes to the others of its node. Returns the node's place.
-local function add_slot(list, job)
-  local part = list.by_key[job.key]
+-- The slot of a job goes to the others of its node in that list, which `name`
+-- says. Returns the node's place.
+local function add_slot(list, name, job)
+  local of = job.of
+  local part = of[name]
   if not part then
-    part = { first = job, slots = {}, at = #list, told = 8, results = {} }
-    list[#list + 1], list.by_key[job.key] = part, part
+    part = { of = of, due = job.due, slots = {}, at = #list, told = 8,
+             results = {} }
+    list[#list + 1], of[name] = part, part
   end
   if job.id and part.told == 8 then
     part.told = {}
-    for i = 1, job.hi - job.lo + 1 do part.told[i] = false end
+    for i = 1, of.hi - of.lo + 1 do part.told[i] = false end
   end
-  if job.id then part.told[job.slot - job.lo + 1] = job.id end
+  if job.id then part.told[job.slot - of.lo + 1] = job.id end
   part.slots[#part.slots + 1] = char(job.slot)
   part.results[job.slot] = job.index
   return part.at
 end
 
 local function slots_of(part)
-  local is_whole = #part.slots == part.first.hi - part.first.lo + 1
+  local is_whole = #part.slots == part.of.hi - part.of.lo + 1
   return is_whole and '' or table.concat(part.slots)
 end
 
@@ -181,7 +199,7 @@ end
 local function note_fate(job, record, source)
   local bytes, delay = rewrite(job, record)
   local id = job.id or
-             '~' .. sub(job.node, 1, 12) .. string.format('%02x', job.slot)
+             '~' .. sub(job.of.node, 1, 12) .. string.format('%02x', job.slot)
   local list = delay and moves or ends
   local at = #list
   weight = weight + #bytes
@@ -195,18 +213,17 @@ local function note_fate(job, record, source)
   end
 end
 
-local function is_in(list, job)
-  local part = list.by_key[job.key]
+local function is_in(part, job)
   return part and part.results[job.slot]
 end
 
 -- What is known of it before the settle call.
 local function take(job)
-  if is_in(ending, job) or is_in(backs, job) then
+  if is_in(job.of.ending, job) or is_in(job.of.back, job) then
     return LOST -- told twice: the first counts
   end
   if job.verdict == 'back' then
-    add_slot(backs, job)
+    add_slot(backs, 'back', job)
     return COUNTS
   end
   local record
@@ -216,35 +233,29 @@ local function take(job)
     record = record_of(job)
     if not record then return LOST end
   end
-  local at = add_slot(ending, job)
+  local at = add_slot(ending, 'ending', job)
   if record then note_fate(job, record, at * 256 + job.slot) end
   return COUNTS
 end
 
-local result, closed, tokens = {}, {}, {}
-for i, job in ipairs(jobs) do
-  result[i] = take(job)
-  if not tokens[job.token] then
-    tokens[job.token] = true
-    closed[#closed + 1] = job.token
-  end
-end
+local result = {}
+for i, job in ipairs(jobs) do result[i] = take(job) end
 
 local nodes, back = {}, {}
 for _, part in ipairs(ending) do
-  local job, at = part.first, #nodes
-  local seq = sub(job.node, 1, 12)
+  local of, at = part.of, #nodes
+  local seq = sub(of.node, 1, 12)
   if not places[seq] then
     keys[#keys + 1] = pack_key(seq)
     places[seq] = #keys
   end
-  nodes[at + 1] = places[seq] + (job.due >= MIXED and 65536 or 0)
-  nodes[at + 2], nodes[at + 3], nodes[at + 4] = job.node, job.token, part.told
+  nodes[at + 1] = places[seq] + (part.due >= MIXED and 65536 or 0)
+  nodes[at + 2], nodes[at + 3], nodes[at + 4] = of.node, of.token, part.told
   nodes[at + 5] = slots_of(part)
 end
 for _, part in ipairs(backs) do
-  local job, at = part.first, #back
-  back[at + 1], back[at + 2], back[at + 3] = job.node, job.token, job.due
+  local of, at = part.of, #back
+  back[at + 1], back[at + 2], back[at + 3] = of.node, of.token, part.due
   back[at + 4] = slots_of(part)
 end
 keys[#keys + 1] = absent

@@ -138,18 +138,32 @@ local function fate(record, id, due, ended)
   if ended > settings.max_crashes then return 'crashed' end
 end
 
-local function tell(node, slot, due, ended, record, id, is_made, is_mixed)
-  local handle = table.concat({
-    digits(token), node, slot, digits(due + (is_mixed and MIXED or 0)), ended,
-    is_made and '' or id
-  }, ' ')
-  local pack, own = pack_at(sub(node, 1, 12)), record.options or {}
-  pack.added = pack.added or named_ms(sub(node, 1, 12))
-  local facts = '\152' .. cmsgpack.pack(
+-- Of jobs that never ran and have no options of their own: by due time and when
+-- their pack was added.
+local new_facts = {}
+local function facts_of(record, due, ended, added)
+  local runs = record[1] + record[2] + record[3] + record[4] + record[5]
+  local is_new = record.raw == '' and runs + ended == 0
+  local known = is_new and new_facts[due]
+  if known and known.added == added then return known.text end
+  local own = record.options or {}
+  local text = '\152' .. cmsgpack.pack(
     due, record[1], record[2], record[3], record[4] + ended, record[5]) ..
     (record.raw ~= '' and record.raw or '\192') ..
-    cmsgpack.pack(own.added_ms or pack.added)
-  jobs[#jobs + 1] = { handle, id, record.body, facts }
+    cmsgpack.pack(own.added_ms or added)
+  if is_new then new_facts[due] = { added = added, text = text } end
+  return text
+end
+
+local claim_text = digits(token) .. ' '
+local function tell(node, slot, due, ended, record, id, is_made, is_mixed)
+  local handle = claim_text .. node .. ' ' .. slot .. ' ' ..
+                 digits(due + (is_mixed and MIXED or 0)) .. ' ' .. ended ..
+                 (is_made and ' ' or ' ' .. id)
+  local pack = pack_at(sub(node, 1, 12))
+  pack.added = pack.added or named_ms(sub(node, 1, 12))
+  jobs[#jobs + 1] = { handle, id, record.body,
+                      facts_of(record, due, ended, pack.added) }
   weight = weight + #record.body + #record.raw + 2 * #id + 200
 end
 
