@@ -11,6 +11,8 @@ from lanes import (add_jobs, await_ran, await_sleepers, await_stats, client,
                    drain, execute, expect_in_order, keyed, ledger,
                    most_at_once, of_key, ran, set_topic, start_held, trace)
 
+BIG = int(os.environ.get("WEIR_KEY_JOBS", "10000"))
+
 
 # --- keys in turn -----------------------------------------------------------
 
@@ -23,6 +25,28 @@ def many_jobs_of_one_key_hold_no_other_key_up(place):
     expect(5200, len(set(ids)))
     last = max(at for at, job_id in enumerate(ids) if job_id[0] == "k")
     expect_true(last < 500, "the last other key was number %d" % last)
+
+
+@test
+def others_start_at_once_beside_a_key_with_many_jobs(place):
+    add_jobs(place, ({"key": "big"} for _ in range(BIG)))
+    worker = trace(place)
+    eventually(lambda: len(ran(place)) > 100, "it is at work")
+    begin = time.monotonic()
+    add_jobs(place, [job for i in range(999) for job in keyed("k%d" % i, 1)])
+    added = time.monotonic()
+    before = len(ran(place))
+
+    def others():
+        return [at for at, job_id in enumerate(ran(place)) if job_id[0] == "k"]
+
+    eventually(lambda: len(others()) == 999, "all others ran")
+    print("beside %d jobs of one key 999 others were added in %d ms and seen to "
+          "have run %d ms later" % (BIG, (added - begin) * 1000,
+                                    (time.monotonic() - added) * 1000))
+    expect_true(others()[-1] < before + 5000, "the last was %d after they were "
+                "there" % (others()[-1] - before))
+    worker.kill()
 
 
 @test
