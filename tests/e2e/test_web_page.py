@@ -207,6 +207,24 @@ def a_job_is_rescheduled_and_deleted(place):
 
 
 @test
+def a_job_shows_its_keys_and_a_topic_that_what_is_ready_waits_for_them(place):
+    place.ok("topic", "set", "t", "key_parallel=1")
+    place.add("t", "one", "--key", "customer 7", "--priority", "high",
+              "--unique", "<b>order")
+    place.add("t", "two", "--key", "customer 7")
+    expect([0, 3], [place.weir("take", "t", "--lease", "1h").code
+                    for _ in range(2)])
+    with page(place, path="#/j/t/one") as browser:
+        browser.see("Key", "customer 7", "Priority", "high", "Unique key",
+                    "<b>order", "running")
+        go(browser, "#/j/t/two")
+        browser.see("two", "customer 7")
+        browser.lack("Priority")
+        go(browser, "#/t/t")
+        browser.see("keys may not start more")
+
+
+@test
 def a_job_tells_what_did_not_finish_it(place):
     past = {"attempts": [
         {"at": "2030-01-0%dT08:30:00Z" % i, "outcome": outcome,

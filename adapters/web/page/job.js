@@ -71,6 +71,9 @@ function jobView(topic, id) {
           ['Retry ladder', job.retry && visible(job.retry)],
           ['Time to live', job.ttl_ms != null && spanText(job.ttl_ms)],
           ['URL', job.url && foreign(job.url)],
+          ['Key', job.key && foreign(job.key, 'id')],
+          ['Priority', job.priority],
+          ['Unique key', job.unique && foreign(job.unique, 'id')],
           ...Object.entries(job.headers || {}).map(([name, value]) =>
             [visible(name), foreign(value, 'id')]),
         ])),
