@@ -107,12 +107,10 @@ bool weir__adds_set_holder(struct weir__adds *adds, struct weir__item *item,
 
 /* --- what the topic says -------------------------------------------------- */
 
-/* Bytes of a number and what else a key is made of. */
-typedef char key_buf[NUMBER_CAP];
-
 /* A text or a whole number; empty: anything else is no key, nor is a text that
  * no caller could give. */
-static struct weir_slice key_in(const struct weir_value *value, key_buf buf)
+static struct weir_slice key_in(const struct weir_value *value,
+                                char buf[NUMBER_CAP])
 {
     struct weir_slice bytes = value->as.bytes;
 
@@ -131,19 +129,23 @@ static struct weir_slice key_in(const struct weir_value *value, key_buf buf)
 
 /* The key at a path of a body; empty: none. WEIR_EINVAL: it is too long. */
 static int read_key(const struct weir__adds *adds, struct weir_slice body,
-                    const char *path, key_buf buf, struct weir_slice *ret_key)
+                    const char *path, char buf[NUMBER_CAP],
+                    struct weir_slice *ret_key)
 {
     const struct weir__store_topic *topic = &adds->topic->base;
     struct weir_value value;
+    struct weir_slice key;
 
     weir__msgpack_find(body, path, &value);
-    *ret_key = key_in(&value, buf);
-    if (ret_key->len <= WEIR__UNIQUE_MAX)
+    key = key_in(&value, buf);
+    if (key.len <= WEIR__UNIQUE_MAX) {
+        *ret_key = key;
         return WEIR_OK;
+    }
     weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
               "redis: %s: the key in a body has %zu bytes, it may have "
               "%d",
-              topic->name, ret_key->len, WEIR__UNIQUE_MAX);
+              topic->name, key.len, WEIR__UNIQUE_MAX);
     return WEIR_EINVAL;
 }
 
@@ -178,7 +180,7 @@ static int find_keys(struct weir__adds *adds, struct weir__item *item)
     struct weir__record record;
     struct weir__buf copy = {0};
     struct weir_slice stored;
-    key_buf bufs[2];
+    char bufs[2][NUMBER_CAP];
     int rc = WEIR_OK;
 
     if (item->is_restored || !(wants_unique || wants_key))

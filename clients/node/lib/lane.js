@@ -15,7 +15,7 @@ export class Lane {
   running = new Set(); // those whose handler runs, from the oldest on
   verdicts = []; // not answered yet: { job, args }
   suspect; // a job in hand that is one
-  mayBring = false; // a suspect, by a pull that is out
+  mayBring = false; // a suspect, by the pull that is out
   out = new Set(); // names of calls that the server has not answered
   pullAt = 0;
   finishAt = 0;
@@ -40,8 +40,8 @@ export class Lane {
   get #dues() {
     const mayPull = this.#room > 0 && !this.worker.isStopping;
     const [oldest] = this.running;
-    const dues = { finish: this.verdicts.length > 0 ? this.finishAt : Infinity,
-      renew: this.inHand.size > 0 ? this.renewedAt + this.leaseMs / 3 : Infinity,
+    const dues = { finish: this.verdicts.length ? this.finishAt : Infinity,
+      renew: this.inHand.size ? this.renewedAt + this.leaseMs / 3 : Infinity,
       pull: mayPull ? this.pullAt : Infinity,
       endLate: oldest?.timeoutAt ?? Infinity };
     for (const name of this.out) dues[name] = Infinity;
@@ -61,22 +61,20 @@ export class Lane {
     }
   }
 
+  /** Of those below by their names, which are not for others. */
   async #call(name, now) {
     this.out.add(name);
-    let jobs;
-    try {
-      jobs = await this[name](now);
-    } catch (error) {
-      if (!this.server.isClosed) this.complain(error.message);
-    }
-    if (name === 'pull') this.mayBring = false;
+    const jobs = await this[name](now).catch(({ message }) => {
+      if (!this.server.isClosed) this.complain(message);
+    });
+    const isNext = !this.mayBring || this.worker.lanes.length === 1;
     this.out.delete(name);
-    if (jobs) this.act(); // more come while these run
+    if (jobs && isNext) this.act(); // more come while these run
     jobs?.forEach((job) => this.#run(job));
     this.worker.ring();
   }
 
-  endLate(now) {
+  async endLate(now) {
     for (const job of this.running) {
       if (job.timeoutAt > now) break;
       this.#end(job, ['timeout', '', 'timeout'], 'timeout');
@@ -92,18 +90,19 @@ export class Lane {
                                this.worker.name, inHand, '');
     if (timeUs === -1) throw new Error(`it is of the kind ${token}`);
     this.complain('');
-    this.leaseMs = leaseMs;
+    Object.assign(this, { leaseMs, timeoutMs, startUntil: now + leaseMs });
     const restMs = nextUs < 0 ? leaseMs : Math.min(nextUs / 1000, leaseMs);
     if (this.pullAt > 0) this.pullAt = now + restMs;
-    this.timeoutMs = timeoutMs;
     const some = jobs.map((told) => new Job(this.topic, token, told));
     some.forEach((job) => this.inHand.add(job) && this.running.add(job));
     if (isSuspect) [this.suspect] = some;
-    if (!this.worker.isStopping && performance.now() < now + leaseMs) return some;
-    for (const job of some) this.#end(job, ['back']);
+    return some;
   }
 
   async #run(job) {
+    const isLate = performance.now() > this.startUntil;
+    if (isLate || this.worker.isStopping) this.#end(job, ['back']);
+    if (!this.running.has(job)) return;
     let words = ['malformed'];
     job.timeoutAt = performance.now() + this.timeoutMs;
     try {

@@ -75,8 +75,9 @@ export class Worker {
 
   /** What pull.lua is told of all topics: 2, no other suspect may come. */
   get inHand() {
-    const mayCome = this.lanes.some((lane) => lane.suspect || lane.mayBring);
-    if (mayCome) return 2;
+    const mayCome = ({ suspect, mayBring, out }) =>
+      suspect || mayBring && out.has('pull');
+    if (this.lanes.some(mayCome)) return 2;
     return Number(this.lanes.some(({ inHand }) => inHand.size > 0));
   }
 

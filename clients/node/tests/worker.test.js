@@ -223,6 +223,41 @@ test('a worker that stops finishes what runs and gives back the rest',
        assert.equal(await server.redis.hlen('weir:{weir:topics}:workers'), 0);
      });
 
+test('what a worker that stops did not begin goes back', async () => {
+  for (const times of [1, 2]) {
+    let begun = 0;
+    await client.addMany('t', Array.from({ length: 10 }, () => ({})));
+    const { worker, over } = work({ t: () => {
+      begun += 1;
+      for (let i = 0; i < times; i += 1) worker.stop();
+    } });
+    await over;
+    assert.equal(begun, 1);
+    const { waiting, running } = await client.counts('t');
+    assert.deepEqual({ waiting, running },
+                     { waiting: times === 1 ? 9 : 20 - 1, running: 0 });
+  }
+});
+
+test('nothing begins behind the end of its lease', async () => {
+  await set('t', 'lease', '1s');
+  await client.addMany('t', Array.from({ length: 60 }, () => ({})));
+  const stretches = [];
+  let current;
+  work({ t: { concurrency: 100, handle: () => {
+    if (!current) { // until the loop goes on
+      current = { first: performance.now() };
+      stretches.push(current);
+      setImmediate(() => { current = undefined; });
+    }
+    current.last = performance.now();
+    while (performance.now() < current.last + 40);
+  } } });
+  await until(() => isEmpty('t'), 'all ran');
+  assert(stretches.length > 1);
+  for (const { first, last } of stretches) assert(last - first < 1000);
+});
+
 test('what does not end in time is given back', async () => {
   const reasons = [];
   const { worker, over } = work({ t: (job) => new Promise(() => {

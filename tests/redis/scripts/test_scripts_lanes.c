@@ -58,6 +58,35 @@ static void add_all(const char *const *whens, int first)
 
 /* --- turns ---------------------------------------------------------------- */
 
+static void add_lanes(int first, int count, bool have_keys)
+{
+    char when[32];
+
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(when, sizeof(when), have_keys ? "l2r0 k%d" : "l1r0 ", i);
+        EXPECT_STR("1", lane_add(first + i, when));
+    }
+    pass_a_ms();
+}
+
+TEST(a_claim_brings_what_a_short_call_has_and_says_that_there_is_more)
+{
+    static const int counts[] = {86, 86, 86, 42};
+
+    add_lanes(1, 300, true);
+    for (size_t i = 0; i < 4; i++) {
+        (void)lane_claim("1000", "");
+        EXPECT_INT(counts[i], lane_claimed_count);
+        EXPECT_TRUE((lane_next_us == 0) == (i < 3));
+    }
+    add_lanes(301, 300, false);
+    (void)lane_claim("1000", "");
+    EXPECT_INT(256, lane_claimed_count);
+    EXPECT_INT(0, lane_next_us);
+    (void)lane_claim("1000", "");
+    EXPECT_INT(44, lane_claimed_count);
+}
+
 TEST(keys_take_turns_over_claims)
 {
     static const char *const whens[] = {"l2r0 a", "l2r0 a", "l2r0 a", "l2r0 b",
@@ -487,6 +516,22 @@ TEST(a_suspect_of_a_lane_comes_alone_or_not_at_all)
     EXPECT_STR("1", lane_add(4, "l2r0 b"));
     EXPECT_STR("1+1", claim_suspects("alone"));
     EXPECT_STR("4", claim_suspects("alone"));
+}
+
+TEST(who_may_have_no_suspect_sees_beyond_many_of_them)
+{
+    add_lanes(1, 200, true);
+    for (int i = 0; i < 3; i++) {
+        (void)lane_claim("1000", "");
+        lane_expire(lane_token);
+    }
+    while (script_stat("ready") < 200) /* two claims expire in a call */
+        EXPECT_STR("", lane_claim("0", ""));
+    pass_a_ms();
+    EXPECT_STR("1", lane_add(201, "l2r0 other"));
+    pass_a_ms();
+    EXPECT_STR("201", lane_claim_as((struct lane_claim){"w1", "1000", "600000",
+                                                        "", "none"}));
 }
 
 TEST(a_key_of_bytes_and_blanks_is_one)

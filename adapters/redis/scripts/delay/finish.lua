@@ -28,14 +28,17 @@ local worker = ARGV[1]
 
 -- Nodes under their claims: token, node, lo, hi; and of their jobs in this call
 -- the parts `ending` and `back` (add_slot).
-local claimed, closed = {}, {}
+local claimed, closed, is_closed = {}, {}, {}
+
+-- Such a node; its token is among `closed`. Nil: it is none.
 local function claimed_node(token, node)
   local lo, hi = node_bounds(node)
   if not lo or not string.find(node, '^[%w_-]+[0-?]*$') or #token > 14 or
      not string.find(token, '^%d+$') then
     return nil
   end
-  closed[#closed + 1] = tonumber(token)
+  if not is_closed[token] then closed[#closed + 1] = tonumber(token) end
+  is_closed[token] = true
   return { token = tonumber(token), node = node, lo = lo, hi = hi }
 end
 
@@ -147,13 +150,13 @@ end
 -- The lists of a settle call.
 local keys = settle_keys()
 local places, moves, ends = {}, {}, {}
-local ending, backs = {}, {} -- parts of nodes
+local parts = { ending = {}, back = {} } -- of nodes
 local is_full, weight = nil, 0
 
--- The slot of a job goes to the others of its node in that list, which `name`
--- says. Returns the node's place.
-local function add_slot(list, name, job)
-  local of = job.of
+-- The slot of a job goes to the others of its node that end or go back, as
+-- `name` says. Returns the node's place.
+local function add_slot(name, job)
+  local list, of = parts[name], job.of
   local part = of[name]
   if not part then
     part = { of = of, due = job.due, slots = {}, at = #list, told = 8,
@@ -223,7 +226,7 @@ local function take(job)
     return LOST -- told twice: the first counts
   end
   if job.verdict == 'back' then
-    add_slot(backs, 'back', job)
+    add_slot('back', job)
     return COUNTS
   end
   local record
@@ -233,7 +236,7 @@ local function take(job)
     record = record_of(job)
     if not record then return LOST end
   end
-  local at = add_slot(ending, 'ending', job)
+  local at = add_slot('ending', job)
   if record then note_fate(job, record, at * 256 + job.slot) end
   return COUNTS
 end
@@ -242,7 +245,7 @@ local result = {}
 for i, job in ipairs(jobs) do result[i] = take(job) end
 
 local nodes, back = {}, {}
-for _, part in ipairs(ending) do
+for _, part in ipairs(parts.ending) do
   local of, at = part.of, #nodes
   local seq = sub(of.node, 1, 12)
   if not places[seq] then
@@ -253,7 +256,7 @@ for _, part in ipairs(ending) do
   nodes[at + 2], nodes[at + 3], nodes[at + 4] = of.node, of.token, part.told
   nodes[at + 5] = slots_of(part)
 end
-for _, part in ipairs(backs) do
+for _, part in ipairs(parts.back) do
   local of, at = part.of, #back
   back[at + 1], back[at + 2], back[at + 3] = of.node, of.token, part.due
   back[at + 4] = slots_of(part)
@@ -270,7 +273,7 @@ local wakes = digits((known[1] and 2 or 0) + (known[2] and 4 or 0))
 local reply = settle(keys, { string.match(wait, '{(.*)}'), nodes, back, closed,
                              moves, ends, max_dead or 1, wakes })
 for i = 2, #reply - 1, 2 do
-  local part = ending[reply[i] + 1]
+  local part = parts.ending[reply[i] + 1]
   local index = part and reply[i] >= 0 and part.results[reply[i + 1]]
   if index then result[index] = LOST end
 end

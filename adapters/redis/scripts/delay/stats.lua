@@ -14,7 +14,9 @@
 --         or 0), waiting (ready or not), ready, running, dead, relaying, exact
 --         (1 if ready is complete), oldest (for how many ms the first that is
 --         ready has been so, -1: none is), totals; ended where a lease
---         ended (ended.lua), ticks of schedules where there are (tick.lua);
+--         ended (ended.lua), ticks of schedules where there are (tick.lua),
+--         limited where ready jobs wait for a token (1), until others end (2),
+--         or each for a bound of its key (3);
 --         aside comes last where something was set aside
 --         (number.lua)
 --#include node
@@ -56,7 +58,7 @@ end
 
 --#include laned
 -- Each node of a lane is one job.
-local has_turn = oldest >= 0 -- something may start
+local has_turn = oldest >= 0 -- as far as the last claims looked
 if kind == 'delay' and values[22] then
   ready = ready + call('ZCOUNT', wait, digits(LANED),
                        '(' .. digits(LANED + now + 1))
@@ -64,10 +66,10 @@ if kind == 'delay' and values[22] then
                      'LIMIT', 0, 1)
   if first[2] then see_head(first[2] - LANED) end
   local turns = sub(wait, 1, -5) .. 'turns'
-  for level = 0, has_turn and -1 or BLOCKED - 1 do
+  for level = 0, BLOCKED - 1 do -- up to the current ms, which others write
     has_turn = has_turn or
                call('ZCOUNT', turns, digits(level * LEVEL),
-                    '(' .. digits(level * LEVEL + now + 1)) > 0
+                    '(' .. digits(level * LEVEL + now + 2)) > 0
   end
 end
 local limited = oldest >= 0 and not has_turn and 3 or nil
