@@ -284,7 +284,11 @@ class Heard:
                 if words in self.lines[self.seen - 1]:
                     return True
             return False
-        eventually(is_said, "it says %r, not only %r" % (words, self.lines))
+        try:
+            eventually(is_said, "")
+        except AssertionError:
+            raise AssertionError("it says %r, not only %r" % (
+                words, self.lines)) from None
         return self.lines[self.seen - 1]
 
 

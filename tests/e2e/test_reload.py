@@ -488,6 +488,7 @@ def a_plugin_file_that_was_replaced_is_told(place):
     text = 'topic "t" { handler = DIR/mine.so options = "file=DIR/out" %s }\n'
     worker = Worker(place, text % "")
     worker.serves("t")
+    await_job(place, "t", "0")  # it has looked at the file by then
     shutil.copy(plugin, plugin + ".new")
     os.rename(plugin + ".new", plugin)
     worker.hang_up(text % "weight = 2")
