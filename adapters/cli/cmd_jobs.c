@@ -59,9 +59,8 @@ const struct weir__command weir__cmd_show = {
         "attempts did not finish the job there are also\n\"attempts\", the "
         "last 8, oldest first: [{\"ended_ms\",\"outcome\",\"error\",\n"
         "\"worker\"}]; outcome is retry, timeout, fail or crash. A job "
-        "that has them\nhas \"key\", \"priority\" and \"unique\", the key it "
-        "was "
-        "added with, too.",
+        "that has them\nhas \"key\", \"priority\" and \"unique\", the key "
+        "it was added with, too.",
     .example = "weir show order.close 42",
     .exits = "0 shown, 2 wrong usage, 3 no such topic or job,\n"
              "  5 server unreachable",

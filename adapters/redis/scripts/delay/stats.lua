@@ -16,9 +16,8 @@
 --         ready has been so, -1: none is), totals; ended where a lease
 --         ended (ended.lua), ticks of schedules where there are (tick.lua),
 --         limited where ready jobs wait for a token (1), until others end (2),
---         or each for a bound of its key (3);
---         aside comes last where something was set aside
---         (number.lua)
+--         or each for a bound of its key (3); aside comes last where something
+--         was set aside (number.lua)
 --#include node
 --#include number
 --#include mixed
