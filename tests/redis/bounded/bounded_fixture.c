@@ -11,8 +11,10 @@ struct host *bounded_open(const char *worker,
                           const struct weir__options *options)
 {
     struct host *host = host_open_kind(worker, "bounded");
+    int wakes = host->wakes;
 
     host_serve_with(host, options);
+    host->wakes = wakes; /* those of its channel, not that of new groups */
     return host;
 }
 
