@@ -36,4 +36,8 @@ if last and
   return reply
 end
 
---#include lone
+local reply
+repeat
+  --#include lone
+until true
+return reply

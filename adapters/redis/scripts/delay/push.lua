@@ -36,9 +36,9 @@ else
   end
 end
 
-local LEVELS = { urgent = 1, high = 2, normal = 3, low = 4 } -- and one
 local map, rule, lane = {}, nil, nil
 if ARGV[5] and not wrong then
+  local LEVELS = { urgent = 1, high = 2, normal = 3, low = 4 } -- and one
   local headers
   for i = 5, #ARGV, 2 do
     local name, value = ARGV[i], ARGV[i + 1]
@@ -121,12 +121,11 @@ end
 local pack = lone_head(id, #record) .. record
 local prefix = string.sub(wait, 1, -5) .. 'p:'
 local key, reply
-local function add()
-  --#include lone
-end
 for try = 0, 9 do -- a producer may have given the name by chance
-  key = prefix .. lone_name(time, count + try)
-  reply = add()
+  key = prefix .. lone_name(now, time[2], count + try)
+  repeat
+    --#include lone
+  until true
   if reply[3] ~= -1 then break end
 end
 if reply[1] == 1 then

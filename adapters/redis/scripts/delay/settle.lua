@@ -82,7 +82,7 @@ for m = 1, #flat_moves, 7 do
     local head, header_len = lone_head(id, #record)
     local key, count = nil, m
     repeat
-      key = sub(wait, 1, -5) .. 'p:' .. lone_name(time, count)
+      key = sub(wait, 1, -5) .. 'p:' .. lone_name(now, time[2], count)
       count = count + 1
     until call('SET', key, head .. record, 'NX', 'PX', '60000')
     KEYS[key] = key

@@ -7,10 +7,14 @@
 -- In scope are the keys and arguments of add_one.lua, its `time`, `now`,
 -- `revision`, `last` and `known` (of which three fields will do where `own` is
 -- ''), and lone_rare.lua. Without a `call_slot` nothing is kept for a repeat.
--- Ends the script, or the function that it stands in, with the reply of add.
+-- Sets `reply` as add has it and leaves the loop that it stands in: a function
+-- with all of these in scope would cost as much as some of the commands.
 call('ZCARD', wait) -- as types.lua says
 if known[1] ~= kind then
-  if known[1] then return { -1, known[1] } end
+  if known[1] then
+    reply = { -1, known[1] }
+    break
+  end
   rare().topic_kind(meta, ids, kind)
 end
 local due = tonumber(string.sub(when, 2))
@@ -36,14 +40,17 @@ if last and not refused then
 elseif call_slot then
   rare().note_said(seen, call_slot, number, { refused and 0, refused }, now)
 end
-if refused then return { 0, 0, refused, revision or nil } end
+if refused then
+  reply = { 0, 0, refused, revision or nil }
+  break
+end
 
 local added = redis.pcall('HINCRBY', meta, 'added', '1')
 if type(added) ~= 'number' or not (added > -2 ^ 45 and added < 2 ^ 45) then
   rare().increment(meta, 'added', 1)
 end
 
-local node, channel = seq .. '0000', string.match(wait, '^[^{]*') .. 'wake:'
+local node = seq .. '0000'
 local lease_ms, offer, since, worker
 if known[4] and own ~= '' and known[6] == own and not known[5] and
    due <= now and #(known[7] or '') < 14 and
@@ -69,14 +76,16 @@ if worker then
                              token, due, time_us, time_us - since, offer,
                              revision or 0, own)
   call('HDEL', meta, 'offer')
-  local received = redis.pcall('PUBLISH', channel .. worker, told .. pack)
+  local channel = string.match(wait, '^[^{]*') .. 'wake:' .. worker
+  local received = redis.pcall('PUBLISH', channel, told .. pack)
   if type(received) == 'number' and received > 0 then
     call('ZADD', run, token, node)
     call('ZADD', lease, string.format('%.0f', now + lease_ms), token)
     local taken = cmsgpack.pack({ node, due, '@' .. worker, now })
     redis.pcall('HSET', held, token, taken) -- held.lua
     redis.pcall('ZREM', idle, worker)
-    return { 1, revision or nil }
+    reply = { 1, revision or nil }
+    break
   end
   rare().increment(meta, 'returned', 1)
 end
@@ -90,11 +99,12 @@ local at = tonumber(sleeper[2] or '-inf')
 local is_woken = false
 if at > due then
   call('ZREM', idle, sleeper[1])
-  local received = redis.pcall('PUBLISH', channel .. sleeper[1],
+  local channel = string.match(wait, '^[^{]*') .. 'wake:' .. sleeper[1]
+  local received = redis.pcall('PUBLISH', channel,
                                due > now and topic or topic .. ' ' .. seq)
   is_woken = type(received) == 'number' and received > 0
 end
 if not is_woken and at + 2 ^ 45 > due then -- another one, see wake.lua
   rare().wake_one(idle, topic, due, due <= now and seq)
 end
-return { 1, revision or nil }
+reply = { 1, revision or nil }

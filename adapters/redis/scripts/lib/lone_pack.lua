@@ -7,22 +7,18 @@
 -- 0, the us in these, and 20 bits of `count`, which is another one where the
 -- clock was set back. A producer makes no such name unless its number is like
 -- these.
-local function lone_name(time, count)
-  local ALPHABET =
-    '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz'
-  local byte, floor, letters = string.byte, math.floor, {}
-  local ms, us = time[1] * 1000 + floor(time[2] / 1000), time[2] % 1000
-  local high = (ms - 1577836800000) * 128 + floor(us / 8)
-  local low = us % 8 * 2 ^ 20 + count % 2 ^ 20
-  for i = 12, 9, -1 do
-    letters[i] = byte(ALPHABET, low % 64 + 1)
-    low = floor(low / 64)
+local function lone_name(now, us, count)
+  us = us % 1000
+  local eighth, name = us % 8, { 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 }
+  local rest = eighth * 2 ^ 20 + count % 2 ^ 20
+  for i = 12, 1, -1 do -- a call for each letter would cost more than the rest
+    if i == 8 then rest = (now - 1577836800000) * 128 + (us - eighth) / 8 end
+    local bits = rest % 64
+    name[i] = bits < 11 and (bits == 0 and 45 or bits + 47) or
+              bits < 37 and bits + 54 or bits == 37 and 95 or bits + 59
+    rest = (rest - bits) / 64
   end
-  for i = 8, 1, -1 do
-    letters[i] = byte(ALPHABET, high % 64 + 1)
-    high = floor(high / 64)
-  end
-  return string.char(unpack(letters))
+  return string.char(unpack(name))
 end
 
 -- The bytes in front of the record, and how many are in front of the offsets.

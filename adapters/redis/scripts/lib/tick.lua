@@ -21,11 +21,12 @@ local function add_tick(topic, name, from, at, record, now)
            string.format('%013.0f %013.0f %013d ', from, now, 0) ..
            string.sub(record, at + 43)
   local pack = lone_head(id, #record) .. record
-  local function add(key)
-    --#include lone
-  end
   for try = 0, 9 do
-    local reply = add(string.sub(wait, 1, -5) .. 'p:' .. lone_name(time, try))
+    local key = string.sub(wait, 1, -5) .. 'p:' .. lone_name(now, time[2], try)
+    local reply
+    repeat
+      --#include lone
+    until true
     if reply[3] ~= -1 then return reply[1] == 1 end
   end
   return redis.error_reply('ERR no name is free, ask again')
