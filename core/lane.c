@@ -79,7 +79,8 @@ size_t weir__lane_held(const struct weir__lane *lane)
 /* How many jobs the lane may hold that no handler has. With automatic prefetch
  * it is what the handler does in WEIR__HOLD_NS, so that a slow topic does not
  * keep jobs from other workers and a fast one always has the next batch at
- * hand. What is held of a topic with `parallel` takes the place of others. */
+ * hand; where claims take longer than that, it is more. What is held of a topic
+ * with `parallel` takes the place of others. */
 static size_t buffer_of(const struct weir__lane *lane)
 {
     bool is_parallel = lane->options->parallel != WEIR__OPTION_NONE;
@@ -94,7 +95,8 @@ static size_t buffer_of(const struct weir__lane *lane)
         return first < WEIR__HOLD_FIRST ? first : WEIR__HOLD_FIRST;
     if (lane->per_run_ns == 0)
         return 2 * (size_t)lane->options->batch;
-    jobs = WEIR__HOLD_NS / lane->per_run_ns;
+    jobs =
+        (WEIR__HOLD_NS + (is_parallel ? 0 : lane->hold_ns)) / lane->per_run_ns;
     if (jobs < 1 && !lane->is_async)
         jobs = 1;
     if (lane->handler->run_batch != NULL && jobs < 2 * lane->options->batch)
@@ -293,8 +295,40 @@ static bool wants_look(const struct weir__lane *lane)
                                         safety_ns(lane->reactor, WEIR__LOOK_NS);
 }
 
-/* Claim if there is room; called for hungry lanes at the end of a turn. */
-void weir__lane_feed(struct weir__lane *lane)
+/* Does the handler wait for jobs that are on their way? */
+static void note_dry(struct weir__lane *lane)
+{
+    const struct weir__reactor *reactor = lane->reactor;
+
+    if (lane->is_dry || (!lane->is_claiming && lane->coming == 0) ||
+        lane->ready.count > 0 || weir__lane_is_full(lane))
+        return;
+    lane->is_dry = true;
+    lane->dry_ns = reactor->now_ns - reactor->busy_all_ns;
+}
+
+/* Jobs arrived. Where the handler had to wait for them, more were to be had and
+ * the time was worth a job or so, the server is far or busy: as much work more
+ * is held from now on, and a little less each time that this was not so. */
+static void follow_claims(struct weir__lane *lane)
+{
+    struct weir__reactor *reactor = lane->reactor;
+    int64_t dry_ns = 0;
+
+    if (lane->is_dry && lane->is_filled) {
+        reactor->now_ns = reactor->options.clock(reactor->options.clock_arg);
+        dry_ns = reactor->now_ns - reactor->busy_all_ns - lane->dry_ns;
+    }
+    lane->is_dry = false;
+    if (dry_ns > lane->per_run_ns / 8)
+        lane->hold_ns += dry_ns;
+    else
+        lane->hold_ns -= lane->hold_ns / 16;
+    if (lane->hold_ns > WEIR__HOLD_MORE_NS)
+        lane->hold_ns = WEIR__HOLD_MORE_NS;
+}
+
+static void ask(struct weir__lane *lane)
 {
     struct weir__reactor *reactor = lane->reactor;
     struct weir__claim claim;
@@ -321,8 +355,17 @@ void weir__lane_feed(struct weir__lane *lane)
     lane->is_claiming = true;
     reactor->claims_out++;
     lane->is_looking = claim.room == 0;
+    lane->asked = claim.room;
     lane->claimed_ns = reactor->now_ns;
     lane->is_woken = false;
+}
+
+/* Claim if there is room; called for hungry lanes at the end of a turn. */
+void weir__lane_feed(struct weir__lane *lane)
+{
+    ask(lane);
+    if (lane->handler != NULL)
+        note_dry(lane);
 }
 
 static void refused(struct weir__lane *lane, int code)
@@ -409,6 +452,9 @@ static void on_claimed(void *user, const struct weir__claimed *claimed)
     if (weir__lane_held(lane) == 0)
         lane->renewed_ns = lane->claimed_ns;
     lane->coming += claimed->count;
+    lane->is_filled = claimed->count >= lane->asked;
+    if (claimed->count == 0)
+        lane->is_dry = false;
     if (claimed->count > 0 && !weir__heap_has(&lane->renew_at.node))
         arm_renewal(lane);
     if (claimed->count > 0 && !claimed->will_wake) {
@@ -431,6 +477,8 @@ static void on_arrived(void *user, struct weir__run *first, size_t count,
     lane->coming -= count + lost;
     lane->reactor->totals.claimed += count;
     WEIR__PROBE2(claim, lane->name, count);
+    if (count > 0)
+        follow_claims(lane);
     for (size_t i = 0; i < count; i++) {
         struct weir__run *run = first;
 

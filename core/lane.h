@@ -42,6 +42,7 @@ enum {
 #define WEIR__MS_NS         INT64_C(1000000)
 #define WEIR__TURN_NS       (10 * WEIR__MS_NS)   /* longest turn, then I/O */
 #define WEIR__HOLD_NS       (20 * WEIR__MS_NS)   /* work held ahead */
+#define WEIR__HOLD_MORE_NS  (1000 * WEIR__MS_NS) /* where claims take long */
 #define WEIR__SAFETY_NS     (5000 * WEIR__MS_NS) /* check despite no wake-up */
 #define WEIR__SAFETY_GAP_NS (30 * WEIR__MS_NS)   /* all lanes: 33 checks/s */
 #define WEIR__REFUSED_NS    (1000 * WEIR__MS_NS) /* after a server's error */
@@ -138,6 +139,11 @@ struct weir__lane {
     size_t coming;
     bool is_claiming;   /* a claim is out and not answered yet */
     bool is_looking;    /* and it asks for no job */
+    size_t asked;       /* jobs that the last claim had room for */
+    bool is_filled;     /* and as many came: there may be more */
+    bool is_dry;        /* nothing can start, and jobs are on their way, */
+    int64_t dry_ns;     /* since then, by a clock that rests in handlers */
+    int64_t hold_ns;    /* work held beyond WEIR__HOLD_NS for that */
     int claim_code;     /* of the last answer */
     int64_t claimed_ns; /* when the last claim went out */
     bool is_woken;      /* a wake-up came while it was out */
@@ -176,7 +182,8 @@ struct weir__reactor {
     struct weir__reactor_options options;
     uint64_t random;
     int64_t now_ns;  /* of this turn, refreshed after each handler */
-    int64_t busy_ns; /* what handlers took in the turn before */
+    int64_t busy_ns; /* what handlers took in the turn before, and in all */
+    int64_t busy_all_ns;
     /* The longest that anything due had to wait for the loop: now, in the
      * WEIR__LAG_NS before, and when it begins anew. */
     int64_t lag_ns, lag_before_ns, lag_end_ns;

@@ -258,6 +258,7 @@ int64_t weir__reactor_tick(struct weir__reactor *reactor)
     run_deadlines(reactor);
     is_more = weir__dispatch(reactor);
     reactor->busy_ns = reactor->now_ns - start_ns;
+    reactor->busy_all_ns += reactor->busy_ns;
     note_lag(reactor, reactor->busy_ns);
     weir__dispatch_finish(reactor);
     if (!reactor->is_halted) {

@@ -89,66 +89,84 @@ void weir__doctor_clock(struct weir__doctor *doctor, struct weir__probe *probe)
 
 /* --- scripts ------------------------------------------------------------- */
 
-static size_t count_loaded(struct weir__probe *probe)
+enum { WHY_CAP = 480 };
+
+static size_t count_scripts(void)
 {
-    size_t loaded = 0;
+    size_t count = 0;
 
-    for (size_t i = 0; weir__scripts[i] != NULL; i++) {
-        const char *words[] = {"SCRIPT", "EXISTS", weir__scripts[i]->sha1,
-                               NULL};
-        const char *text;
-
-        loaded += weir__probe_ask(probe, words, &text) == WEIR_OK &&
-                  strcmp(text, "1") == 0;
-    }
-    return loaded;
+    while (weir__scripts[count] != NULL)
+        count++;
+    return count;
 }
 
-/* False with the server's sentence. */
-static bool load_scripts(struct weir__probe *probe, const char **ret_text)
+/* Load those that the server has not, all together. False with its sentence. */
+static bool load_scripts(struct weir__probe *probe, size_t *ret_loaded,
+                         char ret_why[WHY_CAP])
 {
-    for (size_t i = 0; weir__scripts[i] != NULL; i++) {
-        const char *words[] = {"SCRIPT", "LOAD", weir__scripts[i]->text, NULL};
+    const char *words[WEIR__SCRIPTS_MAX + 3] = {"SCRIPT", "EXISTS"};
+    bool is_there[WEIR__SCRIPTS_MAX] = {false};
+    size_t count = count_scripts();
+    const char *text;
 
-        if (weir__probe_ask(probe, words, ret_text) != WEIR_OK)
-            return false;
+    WEIR_ASSERT(count <= WEIR__SCRIPTS_MAX);
+    for (size_t i = 0; i < count; i++)
+        words[i + 2] = weir__scripts[i]->sha1;
+    *ret_loaded = 0;
+    ret_why[0] = '\0';
+    if (weir__probe_ask(probe, words, &text) == WEIR_OK &&
+        strlen(text) == 2 * count - 1) /* a line with 1 or 0 for each */
+        for (size_t i = 0; i < count; i++)
+            *ret_loaded += is_there[i] = text[2 * i] == '1';
+    for (size_t i = 0; i < count; i++) {
+        const char *load[] = {"SCRIPT", "LOAD", weir__scripts[i]->text, NULL};
+
+        if (!is_there[i])
+            weir__probe_put(probe, load);
     }
-    return true;
+    for (size_t i = 0; i < count; i++)
+        if (!is_there[i] && weir__probe_take(probe, &text) != WEIR_OK &&
+            ret_why[0] == '\0')
+            (void)snprintf(ret_why, WHY_CAP, "%s", text); /* cut */
+    return ret_why[0] == '\0';
 }
 
 /* A script that needs what ours need of the server's Lua. */
-static bool run_script(struct weir__probe *probe, const char **ret_text)
+static bool run_script(struct weir__probe *probe, char ret_why[WHY_CAP])
 {
     static const char *const load[] = {
         "SCRIPT", "LOAD", "return cmsgpack.unpack(cmsgpack.pack(1))", NULL};
     char sha1[48];
     const char *run[] = {"EVALSHA", sha1, "0", NULL};
+    const char *text;
+    int rc = weir__probe_ask(probe, load, &text);
 
-    if (weir__probe_ask(probe, load, ret_text) != WEIR_OK)
-        return false;
-    (void)snprintf(sha1, sizeof(sha1), "%s", *ret_text); /* fits */
-    return weir__probe_ask(probe, run, ret_text) == WEIR_OK;
+    if (rc == WEIR_OK) {
+        (void)snprintf(sha1, sizeof(sha1), "%s", text); /* fits */
+        rc = weir__probe_ask(probe, run, &text);
+    }
+    if (rc != WEIR_OK)
+        (void)snprintf(ret_why, WHY_CAP, "%s", text); /* cut */
+    return rc == WEIR_OK;
 }
 
 bool weir__doctor_scripts(struct weir__doctor *doctor,
                           struct weir__probe *probe)
 {
-    size_t count = 0, loaded = count_loaded(probe);
-    const char *text;
+    size_t loaded;
+    char why[WHY_CAP];
 
-    while (weir__scripts[count] != NULL)
-        count++;
-    if (load_scripts(probe, &text) && run_script(probe, &text)) {
+    if (load_scripts(probe, &loaded, why) && run_script(probe, why)) {
         weir__doctor_note(doctor, "scripts", WEIR__HEALTH_OK, NULL,
-                          "%zu can be loaded and run, %zu were loaded", count,
-                          loaded);
+                          "%zu can be loaded and run, %zu were loaded",
+                          count_scripts(), loaded);
         return true;
     }
     weir__doctor_note(
         doctor, "scripts", WEIR__HEALTH_FAILED,
         "weir works with SCRIPT LOAD and EVALSHA: allow them on the server",
-        "scripts cannot be loaded and run: %s", text);
-    return weir__error_classify(text) != WEIR__ERROR_DENIED;
+        "scripts cannot be loaded and run: %s", why);
+    return weir__error_classify(why) != WEIR__ERROR_DENIED;
 }
 
 /* --- rights -------------------------------------------------------------- */
@@ -162,14 +180,11 @@ struct denied {
     bool has_place; /* a key or a channel */
 };
 
-/* A server looks at rights when it takes a command into a transaction; the
- * transaction is discarded. */
-static void try_right(struct denied *denied, size_t index,
+static void ask_right(const struct denied *denied, size_t index,
                       struct weir__probe *probe)
 {
     const char *words[8] = {NULL};
     char line[96], key[64], channel[64];
-    const char *text;
     char *rest = NULL;
     size_t count = 0;
 
@@ -185,7 +200,15 @@ static void try_right(struct denied *denied, size_t index,
         words[count++] = strcmp(word, "KEY") == 0       ? key
                          : strcmp(word, "CHANNEL") == 0 ? channel
                                                         : word;
-    if (weir__probe_ask(probe, words, &text) != WEIR_ESERVER)
+    weir__probe_put(probe, words);
+}
+
+static void hear_right(struct denied *denied, size_t index,
+                       struct weir__probe *probe)
+{
+    const char *text;
+
+    if (weir__probe_take(probe, &text) != WEIR_ESERVER)
         return;
     if (strncmp(text, "NOPERM", 6) != 0)
         denied->is_denied[index] =
@@ -194,6 +217,23 @@ static void try_right(struct denied *denied, size_t index,
         denied->has_place = true;
     else
         denied->is_denied[index] = true;
+}
+
+/* A server looks at rights when it takes a command into a transaction; the
+ * transaction is discarded. */
+static void ask_rights(struct denied *denied, struct weir__probe *probe)
+{
+    static const char *const end[] = {"DISCARD", NULL};
+    const struct weir__right *right = weir__rights;
+    const char *text;
+
+    for (size_t i = 0; right[i].command != NULL; i++)
+        if (strcmp(right[i].command, end[0]) != 0)
+            ask_right(denied, i, probe);
+    for (size_t i = 0; right[i].command != NULL; i++)
+        if (strcmp(right[i].command, end[0]) != 0)
+            hear_right(denied, i, probe);
+    (void)weir__probe_ask(probe, end, &text); /* or it ends with us */
 }
 
 /* --- what it means -------------------------------------------------------- */
@@ -290,7 +330,6 @@ void weir__doctor_rights(struct weir__doctor *doctor, struct weir__probe *probe,
                          const char *prefix)
 {
     static const char *const begin[] = {"MULTI", NULL};
-    static const char *const end[] = {"DISCARD", NULL};
     struct denied denied = {.prefix = prefix};
     const char *text;
 
@@ -300,9 +339,6 @@ void weir__doctor_rights(struct weir__doctor *doctor, struct weir__probe *probe,
                           "cannot be looked at without MULTI: %s", text);
         return;
     }
-    for (size_t i = 0; weir__rights[i].command != NULL; i++)
-        if (strcmp(weir__rights[i].command, end[0]) != 0)
-            try_right(&denied, i, probe);
-    (void)weir__probe_ask(probe, end, &text); /* or it ends with us */
+    ask_rights(&denied, probe);
     report(doctor, &denied);
 }

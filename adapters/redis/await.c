@@ -89,11 +89,12 @@ redisReply *weir__await_reply(struct weir__await *await)
 
     send_all(await, until_ms);
     while (reply == NULL && context->err == 0) {
-        receive(await, until_ms);
-        if (context->err == 0 &&
-            redisGetReplyFromReader(context, &reply) != REDIS_OK &&
-            await->guard.refusal != WEIR__REFUSAL_NONE)
-            refuse(await);
+        if (redisGetReplyFromReader(context, &reply) != REDIS_OK) {
+            if (await->guard.refusal != WEIR__REFUSAL_NONE)
+                refuse(await);
+        } else if (reply == NULL) {
+            receive(await, until_ms);
+        }
     }
     return reply;
 }

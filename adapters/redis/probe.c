@@ -12,6 +12,7 @@
 #include "adapters/redis/conn/resolve.h"
 #include "adapters/redis/conn/tls.h"
 #include "adapters/redis/monotonic.h"
+#include "adapters/redis/script.h"
 #include "core/assert.h"
 #include "core/buf.h"
 #include "core/error.h"
@@ -19,7 +20,7 @@
 #include "core/text.h"
 
 enum {
-    WORDS_MAX = 16,
+    WORDS_MAX = WEIR__SCRIPTS_MAX + 2,
     SENTINEL_MS = 300, /* for one of them */
     REPLICA_MS = 250
 };
@@ -60,12 +61,10 @@ static void append_reply(struct weir__buf *buf, const redisReply *reply)
     }
 }
 
-int weir__probe_ask(struct weir__probe *probe, const char *const *words,
-                    const char **ret_text)
+/* What does not go well is in the context, and told with the answer. */
+void weir__probe_put(struct weir__probe *probe, const char *const *words)
 {
     const char *argv[WORDS_MAX];
-    redisReply *reply;
-    bool is_error;
     int argc = 0;
 
     for (; words[argc] != NULL; argc++) {
@@ -73,9 +72,14 @@ int weir__probe_ask(struct weir__probe *probe, const char *const *words,
         argv[argc] = words[argc];
     }
     WEIR_ASSERT(argc > 0);
-    reply = redisAppendCommandArgv(probe->context, argc, argv, NULL) == REDIS_OK
-                ? weir__await_reply(&probe->await)
-                : NULL;
+    (void)redisAppendCommandArgv(probe->context, argc, argv, NULL);
+}
+
+int weir__probe_take(struct weir__probe *probe, const char **ret_text)
+{
+    redisReply *reply = weir__await_reply(&probe->await);
+    bool is_error;
+
     if (reply == NULL) {
         *ret_text = probe->context->errstr;
         return WEIR_ECONN;
@@ -91,6 +95,13 @@ int weir__probe_ask(struct weir__probe *probe, const char *const *words,
     }
     *ret_text = (const char *)probe->answer.ptr;
     return is_error ? WEIR_ESERVER : WEIR_OK;
+}
+
+int weir__probe_ask(struct weir__probe *probe, const char *const *words,
+                    const char **ret_text)
+{
+    weir__probe_put(probe, words);
+    return weir__probe_take(probe, ret_text);
 }
 
 struct redisReply *weir__probe_command(struct weir__probe *probe,

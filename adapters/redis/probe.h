@@ -41,6 +41,11 @@ void weir__probe_close(struct weir__probe *probe);
 int weir__probe_ask(struct weir__probe *probe, const char *const *words,
                     const char **ret_text);
 
+/* The same in two steps, so that many questions leave together: the answers are
+ * taken in the order of what was put, all before anything else is asked. */
+void weir__probe_put(struct weir__probe *probe, const char *const *words);
+int weir__probe_take(struct weir__probe *probe, const char **ret_text);
+
 /* Ask one RESP command. NULL: no answer; every later question fails then, too.
  * The reply, maybe an error, is released with freeReplyObject. */
 struct redisReply *weir__probe_command(struct weir__probe *probe,

@@ -80,6 +80,47 @@ TEST(a_slow_handler_does_not_hoard)
     EXPECT_INT(1, mem_store_largest_claim(store));
 }
 
+/* How long all of them take where a claim and its answer take `far_ms`. */
+static int64_t serve_far(int jobs, int64_t far_ms)
+{
+    int64_t start_ms = mem_store_now_ms(store), answer_ms = 0;
+    size_t claims = mem_store_claims(store);
+
+    add_many(jobs);
+    while (runs < jobs) {
+        int64_t wait_ns = turn();
+
+        if (mem_store_claims(store) > claims)
+            answer_ms = mem_store_now_ms(store) + far_ms;
+        claims = mem_store_claims(store);
+        if (wait_ns == 0 && mem_store_now_ms(store) < answer_ms)
+            continue; /* something runs meanwhile */
+        if (mem_store_now_ms(store) < answer_ms)
+            mem_store_advance(store, answer_ms - mem_store_now_ms(store));
+        (void)mem_store_answer(store);
+    }
+    return mem_store_now_ms(store) - start_ms;
+}
+
+TEST(where_a_claim_takes_long_more_is_held)
+{
+    open_with_ladder("1s");
+    cost_ms = 5;
+    EXPECT_TRUE(serve_far(1000, 100) < 5000 * 5 / 4 + SLACK_MS);
+    EXPECT_TRUE(mem_store_largest_claim(store) <= (100 + 20) / 5);
+}
+
+TEST(a_way_that_is_short_beside_a_run_is_not_worth_another_job)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    lane.options.concurrency = 1;
+    open_reactor(&lane);
+    cost_ms = 100;
+    (void)serve_far(200, 2);
+    EXPECT_INT(1, mem_store_largest_claim(store));
+}
+
 TEST(a_slow_handler_of_a_topic_with_parallel_takes_no_job_from_others)
 {
     struct weir__lane_options lane = lane_options("1s");

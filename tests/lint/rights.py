@@ -37,7 +37,8 @@ C_NAME = re.compile(r'\s*weir__resp_str\([^;]*?"(%s)"(?:[^;"]*"(%s)")?\);'
                     % (SECOND, SECOND))
 C_PREFIX = re.compile(r'weir__prefix_command\([^;"]*?"(%s)"' % WORD)
 C_EVAL = re.compile(r"weir__resp_eval\(")
-C_WORDS = re.compile(r'\*\s*(?:const\s+)?\w+\[\]\s*=\s*\{\s*"(%s)",'
+C_WORDS = re.compile(r'\*\s*(?:const\s+)?(?:\w+\[\]|words\[[^]]+\])\s*='
+                     r'\s*\{\s*"(%s)",'
                      r'(?:\s*"(%s)")?' % (WORD, SECOND))
 C_LITERAL = re.compile(r'"\*\d+\\r\\n\$\d+\\r\\n(%s)\\r\\n'
                        r'(?:\$\d+\\r\\n(%s)\\r\\n)?' % (WORD, SECOND))
@@ -168,7 +169,7 @@ GOOD = {
         "weir__resp_eval(&bytes, script, 1, 1);\n",
     "adapters/cli/doctor.c":
         'const char *words[] = {"PING", NULL};\n'
-        'const char *words[] = {"CONFIG", "GET", name, NULL};\n',
+        'const char *words[CAP] = {"CONFIG", "GET", name, NULL};\n',
     "adapters/server/ask.c": 'const char *words[] = {"SHUTDOWN", NULL};\n',
 }
 
