@@ -79,8 +79,8 @@ size_t weir__lane_held(const struct weir__lane *lane)
 /* How many jobs the lane may hold that no handler has. With automatic prefetch
  * it is what the handler does in WEIR__HOLD_NS, so that a slow topic does not
  * keep jobs from other workers and a fast one always has the next batch at
- * hand; where claims take longer than that, it is more. What is held of a topic
- * with `parallel` takes the place of others. */
+ * hand; and more where claims take long. What is held of a topic with
+ * `parallel` takes the place of others. */
 static size_t buffer_of(const struct weir__lane *lane)
 {
     bool is_parallel = lane->options->parallel != WEIR__OPTION_NONE;
@@ -295,33 +295,44 @@ static bool wants_look(const struct weir__lane *lane)
                                         safety_ns(lane->reactor, WEIR__LOOK_NS);
 }
 
-/* Does the handler wait for jobs that are on their way? */
+/* Could a job start that is on its way? */
 static void note_dry(struct weir__lane *lane)
 {
     const struct weir__reactor *reactor = lane->reactor;
+    bool is_busy = lane->ready.count > 0 || weir__lane_is_full(lane) ||
+                   (lane->handler->blocks &&
+                    lane->thread_runs >= reactor->options.pool->threads);
 
-    if (lane->is_dry || (!lane->is_claiming && lane->coming == 0) ||
-        lane->ready.count > 0 || weir__lane_is_full(lane))
+    if (lane->is_dry || is_busy || (!lane->is_claiming && lane->coming == 0))
         return;
     lane->is_dry = true;
     lane->dry_ns = reactor->now_ns - reactor->busy_all_ns;
 }
 
-/* Jobs arrived. Where the handler had to wait for them, more were to be had and
- * the time was worth a job or so, the server is far or busy: as much work more
- * is held from now on, and a little less each time that this was not so. */
+/* Not where what is held takes the place of others, or is enough. */
+static bool may_hold_more(const struct weir__lane *lane)
+{
+    return lane->options->prefetch == WEIR__OPTION_AUTO &&
+           lane->options->parallel == WEIR__OPTION_NONE &&
+           lane->options->key_parallel == WEIR__OPTION_NONE &&
+           lane->hold_ns / WEIR__HOLD_MAX <= lane->per_run_ns;
+}
+
+/* Jobs arrived. Where the handler had to wait for more than a moment the server
+ * is far or busy: as much more work is held from now on, at most twice of what
+ * was, and a little less each time that it had not. */
 static void follow_claims(struct weir__lane *lane)
 {
     struct weir__reactor *reactor = lane->reactor;
-    int64_t dry_ns = 0;
+    int64_t dry_ns = 0, held_ns = WEIR__HOLD_NS + lane->hold_ns;
 
-    if (lane->is_dry && lane->is_filled) {
+    if (lane->is_dry && lane->is_filled && may_hold_more(lane)) {
         reactor->now_ns = reactor->options.clock(reactor->options.clock_arg);
         dry_ns = reactor->now_ns - reactor->busy_all_ns - lane->dry_ns;
     }
     lane->is_dry = false;
     if (dry_ns > lane->per_run_ns / 8)
-        lane->hold_ns += dry_ns;
+        lane->hold_ns += dry_ns < held_ns ? dry_ns : held_ns;
     else
         lane->hold_ns -= lane->hold_ns / 16;
     if (lane->hold_ns > WEIR__HOLD_MORE_NS)
@@ -435,6 +446,8 @@ static void on_claimed(void *user, const struct weir__claimed *claimed)
     lane->reactor->claims_out--;
     lane->reactor->now_ns =
         lane->reactor->options.clock(lane->reactor->options.clock_arg);
+    if (claimed->count == 0 && lane->coming == 0)
+        lane->is_dry = false; /* there is nothing, or it cannot be had */
     if (claimed->code < 0) {
         refused(lane, claimed->code);
         return;
@@ -451,10 +464,11 @@ static void on_claimed(void *user, const struct weir__claimed *claimed)
     lane->reactor->totals.claims++;
     if (weir__lane_held(lane) == 0)
         lane->renewed_ns = lane->claimed_ns;
+    if (lane->coming == 0)
+        lane->is_filled =
+            claimed->count >= lane->asked ||
+            (claimed->count >= lane->asked / 2 && claimed->next_due_us == 0);
     lane->coming += claimed->count;
-    lane->is_filled = claimed->count >= lane->asked;
-    if (claimed->count == 0)
-        lane->is_dry = false;
     if (claimed->count > 0 && !weir__heap_has(&lane->renew_at.node))
         arm_renewal(lane);
     if (claimed->count > 0 && !claimed->will_wake) {
@@ -479,6 +493,8 @@ static void on_arrived(void *user, struct weir__run *first, size_t count,
     WEIR__PROBE2(claim, lane->name, count);
     if (count > 0)
         follow_claims(lane);
+    else if (lane->coming == 0)
+        lane->is_dry = false;
     for (size_t i = 0; i < count; i++) {
         struct weir__run *run = first;
 

@@ -140,9 +140,10 @@ struct weir__lane {
     bool is_claiming;   /* a claim is out and not answered yet */
     bool is_looking;    /* and it asks for no job */
     size_t asked;       /* jobs that the last claim had room for */
-    bool is_filled;     /* and as many came: there may be more */
-    bool is_dry;        /* nothing can start, and jobs are on their way, */
-    int64_t dry_ns;     /* since then, by a clock that rests in handlers */
+    bool is_filled;     /* it got about as many: with more room it would have
+                           got more */
+    bool is_dry;        /* nothing can start, and jobs may be on their way, */
+    int64_t dry_ns;     /* since then, by a clock that rests in turns */
     int64_t hold_ns;    /* work held beyond WEIR__HOLD_NS for that */
     int claim_code;     /* of the last answer */
     int64_t claimed_ns; /* when the last claim went out */
@@ -181,9 +182,9 @@ struct weir__lane_queue {
 struct weir__reactor {
     struct weir__reactor_options options;
     uint64_t random;
-    int64_t now_ns;  /* of this turn, refreshed after each handler */
-    int64_t busy_ns; /* what handlers took in the turn before, and in all */
-    int64_t busy_all_ns;
+    int64_t now_ns;      /* of this turn, refreshed after each handler */
+    int64_t busy_ns;     /* what handlers took in the turn before */
+    int64_t busy_all_ns; /* what turns took so far */
     /* The longest that anything due had to wait for the loop: now, in the
      * WEIR__LAG_NS before, and when it begins anew. */
     int64_t lag_ns, lag_before_ns, lag_end_ns;

@@ -258,9 +258,10 @@ int64_t weir__reactor_tick(struct weir__reactor *reactor)
     run_deadlines(reactor);
     is_more = weir__dispatch(reactor);
     reactor->busy_ns = reactor->now_ns - start_ns;
-    reactor->busy_all_ns += reactor->busy_ns;
     note_lag(reactor, reactor->busy_ns);
     weir__dispatch_finish(reactor);
+    reactor->now_ns = reactor->options.clock(reactor->options.clock_arg);
+    reactor->busy_all_ns += reactor->now_ns - start_ns; /* flushes as well */
     if (!reactor->is_halted) {
         /* Now that the one before is settled: both leave together. */
         weir__suspect_next(reactor);

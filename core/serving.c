@@ -81,6 +81,8 @@ static void replace(struct weir__lane *lane, struct weir__handler *by)
         reactor->served_count++;
     }
     lane->per_run_ns = 0;
+    lane->hold_ns = 0;
+    lane->is_dry = false;
     lane->is_async = lane->pending.count > 0;
     lane->window_ns = reactor->now_ns;
     lane->window_count = 0;

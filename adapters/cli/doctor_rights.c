@@ -89,7 +89,7 @@ void weir__doctor_clock(struct weir__doctor *doctor, struct weir__probe *probe)
 
 /* --- scripts ------------------------------------------------------------- */
 
-enum { WHY_CAP = 480 };
+enum { WHY_CAP = 480, AHEAD = 8 };
 
 static size_t count_scripts(void)
 {
@@ -100,7 +100,15 @@ static size_t count_scripts(void)
     return count;
 }
 
-/* Load those that the server has not, all together. False with its sentence. */
+static void put_script(struct weir__probe *probe, size_t index)
+{
+    const char *words[] = {"SCRIPT", "LOAD", weir__scripts[index]->text, NULL};
+
+    weir__probe_put(probe, words);
+}
+
+/* Load those that the server has not, some ahead of their answers. False with
+ * its sentence. */
 static bool load_scripts(struct weir__probe *probe, size_t *ret_loaded,
                          char ret_why[WHY_CAP])
 {
@@ -118,16 +126,13 @@ static bool load_scripts(struct weir__probe *probe, size_t *ret_loaded,
         strlen(text) == 2 * count - 1) /* a line with 1 or 0 for each */
         for (size_t i = 0; i < count; i++)
             *ret_loaded += is_there[i] = text[2 * i] == '1';
-    for (size_t i = 0; i < count; i++) {
-        const char *load[] = {"SCRIPT", "LOAD", weir__scripts[i]->text, NULL};
-
-        if (!is_there[i])
-            weir__probe_put(probe, load);
-    }
-    for (size_t i = 0; i < count; i++)
-        if (!is_there[i] && weir__probe_take(probe, &text) != WEIR_OK &&
-            ret_why[0] == '\0')
+    for (size_t i = 0; i < count + AHEAD; i++) {
+        if (i < count && !is_there[i])
+            put_script(probe, i);
+        if (i >= AHEAD && !is_there[i - AHEAD] &&
+            weir__probe_take(probe, &text) != WEIR_OK && ret_why[0] == '\0')
             (void)snprintf(ret_why, WHY_CAP, "%s", text); /* cut */
+    }
     return ret_why[0] == '\0';
 }
 
@@ -333,12 +338,19 @@ void weir__doctor_rights(struct weir__doctor *doctor, struct weir__probe *probe,
     struct denied denied = {.prefix = prefix};
     const char *text;
 
-    if (weir__probe_ask(probe, begin, &text) != WEIR_OK) {
+    if (weir__probe_ask(probe, begin, &text) == WEIR_OK)
+        ask_rights(&denied, probe);
+    else if (weir__probe_lost(probe) == NULL) {
         weir__doctor_note(doctor, "rights", WEIR__HEALTH_WARNING,
                           "ACL SETUSER with +multi +discard",
                           "cannot be looked at without MULTI: %s", text);
         return;
     }
-    ask_rights(&denied, probe);
+    if (weir__probe_lost(probe) != NULL) {
+        weir__doctor_note(doctor, "rights", WEIR__HEALTH_WARNING,
+                          "look at the server and the way to it",
+                          "cannot be looked at: %s", weir__probe_lost(probe));
+        return;
+    }
     report(doctor, &denied);
 }

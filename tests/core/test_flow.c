@@ -80,13 +80,25 @@ TEST(a_slow_handler_does_not_hoard)
     EXPECT_INT(1, mem_store_largest_claim(store));
 }
 
+/* Behind those of add_many. */
+static void add_more(int count)
+{
+    static int number = 1000;
+    char id[16];
+
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(id, sizeof(id), "j%d", number++);
+        mem_store_add(store, id, 0, NULL, i + 1 == count);
+    }
+}
+
 /* How long all of them take where a claim and its answer take `far_ms`. */
 static int64_t serve_far(int jobs, int64_t far_ms)
 {
     int64_t start_ms = mem_store_now_ms(store), answer_ms = 0;
     size_t claims = mem_store_claims(store);
 
-    add_many(jobs);
+    add_more(jobs);
     while (runs < jobs) {
         int64_t wait_ns = turn();
 
@@ -97,7 +109,8 @@ static int64_t serve_far(int jobs, int64_t far_ms)
             continue; /* something runs meanwhile */
         if (mem_store_now_ms(store) < answer_ms)
             mem_store_advance(store, answer_ms - mem_store_now_ms(store));
-        (void)mem_store_answer(store);
+        if (mem_store_answer(store) == 0 && wait_ns > 0)
+            mem_store_advance(store, wait_ns / 1000000 + 1); /* it sleeps */
     }
     return mem_store_now_ms(store) - start_ms;
 }
@@ -110,6 +123,25 @@ TEST(where_a_claim_takes_long_more_is_held)
     EXPECT_TRUE(mem_store_largest_claim(store) <= (100 + 20) / 5);
 }
 
+TEST(what_takes_the_place_of_others_is_not_held_for_a_long_way)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    lane.options.concurrency = 1;
+    lane.options.parallel = 500;
+    open_reactor(&lane);
+    cost_ms = 5;
+    (void)serve_far(200, 100);
+    EXPECT_TRUE(mem_store_largest_claim(store) <= 4);
+    close_reactor();
+    runs = 0;
+    lane.options.parallel = WEIR__OPTION_NONE;
+    lane.options.key_parallel = 1;
+    open_reactor(&lane);
+    (void)serve_far(200, 100);
+    EXPECT_TRUE(mem_store_largest_claim(store) <= 4);
+}
+
 TEST(a_way_that_is_short_beside_a_run_is_not_worth_another_job)
 {
     struct weir__lane_options lane = lane_options("1s");
@@ -120,6 +152,85 @@ TEST(a_way_that_is_short_beside_a_run_is_not_worth_another_job)
     (void)serve_far(200, 2);
     EXPECT_INT(1, mem_store_largest_claim(store));
 }
+
+#if SLACK_MS == 0 /* a server fails no claim */
+
+static void open_one_by_one(void)
+{
+    struct weir__lane_options lane = lane_options("1s");
+
+    lane.options.concurrency = 1;
+    open_reactor(&lane);
+    cost_ms = 5;
+    add_many(32);
+    (void)settle_down(); /* four are held */
+}
+
+/* Nothing could be had for an hour: that is no long way. */
+static void expect_no_hoard(void)
+{
+    mem_store_advance(store, 3600 * 1000);
+    add_more(100);
+    pass(10000);
+    EXPECT_INT(132, runs);
+    EXPECT_INT(4, mem_store_largest_claim(store));
+    close_reactor();
+    runs = 0;
+}
+
+TEST(a_pause_is_no_long_way)
+{
+    open_one_by_one();
+    pass(4000);
+    mem_store_pause(store, true);
+    mem_store_advance(store, 2000);
+    (void)turn(); /* the claim is out */
+    (void)mem_store_answer(store);
+    mem_store_pause(store, false);
+    expect_no_hoard();
+}
+
+TEST(a_claim_that_fails_is_no_long_way)
+{
+    static const int codes[] = {WEIR_ECONN, WEIR_ESERVER};
+
+    for (size_t i = 0; i < 2; i++) {
+        open_one_by_one();
+        mem_store_fail_claim(store, codes[i]);
+        pass(6000);
+        expect_no_hoard();
+    }
+}
+
+TEST(one_long_way_at_most_doubles_what_is_held)
+{
+    size_t claims;
+
+    open_one_by_one();
+    claims = mem_store_claims(store);
+    add_more(200);
+    while (mem_store_claims(store) == claims) { /* it slept */
+        mem_store_advance(store, 100);
+        (void)turn();
+    }
+    mem_store_advance(store, 2000); /* of a lease of 5 s */
+    (void)mem_store_answer(store);
+    (void)settle_down();
+    EXPECT_INT(232, runs);
+    EXPECT_TRUE(mem_store_largest_claim(store) <= 8);
+}
+
+TEST(claims_that_bring_some_of_their_room_have_more_held_and_not_much_more)
+{
+    open_one_by_one();
+    runs = 0;
+    mem_store_give(store, 3);
+    (void)serve_far(600, 12);
+    EXPECT_TRUE(mem_store_largest_claim(store) > 4);
+    EXPECT_TRUE(mem_store_largest_claim(store) <= 12);
+}
+
+#endif
 
 TEST(a_slow_handler_of_a_topic_with_parallel_takes_no_job_from_others)
 {

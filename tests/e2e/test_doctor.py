@@ -2,6 +2,7 @@
 """weir doctor, and what weir run says about a server before it serves."""
 
 import os
+import select
 import shutil
 import socket
 import subprocess
@@ -279,6 +280,55 @@ def a_worker_who_may_not_ask_says_so_and_works(place):
     server.log_in("-info")
     result = place.drain("t=echo", flags=("--redis", server.url_of("w:pw")))
     expect_in("its settings are not known (NOPERM", result.err)
+
+
+class Relay:
+    """In front of a server; counts how often somebody waited for an answer
+    before asking on."""
+
+    def __init__(self, path):
+        self.path, self.rounds = path, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = "redis://127.0.0.1:%d" % self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client = self.listener.accept()[0]
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(client,),
+                             daemon=True).start()
+
+    def serve(self, client):
+        server, asks = socket.socket(socket.AF_UNIX), False
+        server.connect(self.path)
+        try:
+            while True:
+                for end in select.select([client, server], [], [])[0]:
+                    data = end.recv(1 << 20)
+                    if not data:
+                        return
+                    self.rounds += end is client and not asks
+                    asks = end is client
+                    (server if end is client else client).sendall(data)
+        except OSError:
+            pass
+        finally:
+            client.close()
+            server.close()
+
+
+@test
+def a_worker_far_from_its_server_waits_for_few_answers_before_it_serves(place):
+    server = Server(place)
+    use_good_plugins(place)
+    place.drain("t=echo", flags=("--redis", server.url))  # brings the scripts
+    relay = Relay(server.path)
+    place.drain("t=echo", flags=("--redis", relay.url))
+    expect_true(0 < relay.rounds < 40, "%d rounds" % relay.rounds)
+    relay.listener.close()
 
 
 @test

@@ -47,6 +47,7 @@ struct mem_store {
 
     bool is_paused;
     int claim_code; /* of the next one */
+    size_t most;    /* jobs of one */
     int start_code;
     bool is_idle, is_waking; /* registered so; a message is on its way */
     int64_t idle_ms;         /* it would come by itself then */
@@ -259,10 +260,11 @@ static void expire(struct mem_store *store)
 static struct weir__run *take_due(struct mem_store *store, size_t *ret_count)
 {
     struct weir__run *first = NULL, **end = &first;
-    size_t count = 0;
+    size_t count = 0, room = store->claim.room;
 
     store->token++;
-    for (size_t i = 0; i < store->job_count && count < store->claim.room; i++) {
+    for (size_t i = 0;
+         i < store->job_count && count < room && count < store->most; i++) {
         struct mem_job *job = &store->jobs[i];
 
         if (strcmp(job->state, "waiting") != 0 ||
@@ -413,6 +415,7 @@ struct mem_store *mem_store_new(void)
     WEIR_ASSERT(store != NULL);
     store->port.ops = &ops;
     store->now_ns = INT64_C(1000000000000);
+    store->most = SIZE_MAX;
     return store;
 }
 
@@ -482,21 +485,6 @@ void mem_store_hand_over(struct mem_store *store, const char *id,
 struct mem_job *mem_store_last(struct mem_store *store)
 {
     return &store->jobs[store->job_count - 1];
-}
-
-void mem_store_rest(struct mem_store *store, int64_t rest_us)
-{
-    store->rest_us = rest_us;
-}
-
-void mem_store_fail_claim(struct mem_store *store, int code)
-{
-    store->claim_code = code;
-}
-
-void mem_store_fail_start(struct mem_store *store, int code)
-{
-    store->start_code = code;
 }
 
 void mem_store_lose(struct mem_store *store, const char *id)
@@ -581,6 +569,17 @@ const struct mem_job *mem_store_job(struct mem_store *store, const char *id)
 {
     return find(store, weir__slice_str(id));
 }
+
+#define SET(type, name, member)                                 \
+    void mem_store_##name(struct mem_store *store, type member) \
+    {                                                           \
+        store->member = member;                                 \
+    }
+SET(size_t, give, most)
+SET(int64_t, rest, rest_us)
+SET(int, fail_claim, claim_code)
+SET(int, fail_start, start_code)
+#undef SET
 
 #define GET(type, name, member)                          \
     type mem_store_##name(const struct mem_store *store) \

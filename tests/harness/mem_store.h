@@ -58,6 +58,9 @@ void mem_store_delete(struct mem_store *store, const char *id);
 /* Answer what was flushed, wake-ups first. Returns how many there were. */
 size_t mem_store_answer(struct mem_store *store);
 
+/* Claims bring at most so many jobs, whatever their room. */
+void mem_store_give(struct mem_store *store, size_t most);
+
 /* Claims that bring jobs ask for this rest. */
 void mem_store_rest(struct mem_store *store, int64_t rest_us);
 

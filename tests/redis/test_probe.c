@@ -132,6 +132,44 @@ TEST(a_primary_that_is_gone_before_it_told_its_role_leaves_no_probe)
     EXPECT_TRUE(probe == NULL);
 }
 
+/* Answers that came together are there without another read. */
+TEST(questions_that_are_put_together_are_answered_in_their_order)
+{
+    enum { QUESTIONS = 100 };
+    struct redis_proc *redis = redis_start(NULL);
+    struct weir__redis_url url;
+    struct weir__probe *probe = NULL;
+    struct weir_error err = {0};
+    char number[16];
+    const char *words[] = {"ECHO", number, NULL}, *text;
+    struct sigaction ignore = {.sa_handler = SIG_IGN};
+
+    redis_address(redis, &url);
+    EXPECT_INT(WEIR_OK, weir__probe_open(&url, LONG_MS, &probe, &err));
+    for (int i = 0; i < QUESTIONS; i++) {
+        (void)snprintf(number, sizeof(number), "%d", i);
+        words[0] = i == 7 ? "NONE" : "ECHO";
+        weir__probe_put(probe, words);
+    }
+    for (int i = 0; i < QUESTIONS; i++) {
+        (void)snprintf(number, sizeof(number), "%d", i);
+        EXPECT_INT(i == 7 ? WEIR_ESERVER : WEIR_OK,
+                   weir__probe_take(probe, &text));
+        if (i == 7)
+            EXPECT_CONTAINS("unknown command", text);
+        else
+            EXPECT_STR(number, text);
+    }
+    (void)sigaction(SIGPIPE, &ignore, NULL); /* as main does */
+    redis_kill(redis, SIGKILL);
+    weir__probe_put(probe, words);
+    weir__probe_put(probe, words);
+    EXPECT_INT(WEIR_ECONN, weir__probe_take(probe, &text));
+    EXPECT_INT(WEIR_ECONN, weir__probe_take(probe, &text));
+    EXPECT_STR(text, weir__probe_lost(probe));
+    weir__probe_close(probe);
+}
+
 /* --- names ---------------------------------------------------------------- */
 
 static int open_at(const char *host, int port, struct weir_error *err)

@@ -90,6 +90,21 @@ TEST(names_of_pushed_jobs_differ_and_grow)
     EXPECT_INT(200, script_stat("waiting"));
 }
 
+TEST(a_count_that_is_none_makes_no_name_that_is_none)
+{
+    static const char *const counts[] = {"inf", "nan", "0.5", "-1e300", "x"};
+
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        (void)push("", "r0");
+        (void)redis_int(script_proc, "HSET weir:{t}:meta added %s", counts[i]);
+        (void)push("", "r0");
+        EXPECT_STR("added", script_reply->element[0]->str);
+        EXPECT_INT(15, strspn(script_reply->element[1]->str,
+                              "~-_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                              "abcdefghijklmnopqrstuvwxyz"));
+    }
+}
+
 TEST(pushes_of_one_transaction_have_names_of_their_own)
 {
     redisContext *server = redisConnectUnix(redis_socket(script_proc));

@@ -113,6 +113,8 @@ local function make_record()
 end
 local record = make_record()
 local count = tonumber(known[4]) or 0
+if not (count > -2 ^ 45 and count < 2 ^ 45) then count = 0 end
+count = floor(count)
 if rule or lane then
   --#include push_unique
   local reply = push_unique(is_own)

@@ -7,7 +7,9 @@
 -- ones.
 
 -- Have the tick of a schedule come at once; nothing before `now` is missed.
--- False: a job has its id.
+-- False: a job has its id. Ticks of one call have names of their own: since 7.2
+-- the time stands still meanwhile.
+local names_tried = 0
 local function add_tick(topic, name, from, at, record, now)
   --#include lone_rare
   --#include lone_pack
@@ -21,8 +23,10 @@ local function add_tick(topic, name, from, at, record, now)
            string.format('%013.0f %013.0f %013d ', from, now, 0) ..
            string.sub(record, at + 43)
   local pack = lone_head(id, #record) .. record
-  for try = 0, 9 do
-    local key = string.sub(wait, 1, -5) .. 'p:' .. lone_name(now, time[2], try)
+  for _ = 0, 9 do
+    names_tried = names_tried + 1
+    local seq = lone_name(now, time[2], names_tried)
+    local key = string.sub(wait, 1, -5) .. 'p:' .. seq
     local reply
     repeat
       --#include lone
@@ -47,7 +51,7 @@ local function mend_ticks(topic, cron, ids, now)
     local state, from, at, record = read_schedule(all[i + 1])
     if state == 'A' and
        redis.call('HEXISTS', ids, all[i] .. '@next') == 0 and
-       add_tick(topic, all[i], from, at, record, now) then
+       add_tick(topic, all[i], from, at, record, now) == true then
       count = count + 1
     end
   end
