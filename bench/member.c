@@ -18,6 +18,7 @@
 #include <weir/weir.h>
 
 enum { TURN_BYTES = 1024 * 1024 };
+enum { CONNECT_TRIES = 5 };
 enum { WINDOW_BATCHES = 32, WINDOW_JOBS = 1024, IDLE_NAME = 64 };
 
 struct member {
@@ -38,6 +39,7 @@ struct member {
     int64_t handled_of[BENCH_SPREAD_MAX], settled_of[BENCH_SPREAD_MAX];
     uint64_t random;
     bool is_connected;
+    int failed; /* connections before the first one that did not */
 };
 
 static void fail(struct member *self, const char *text)
@@ -477,6 +479,8 @@ static void on_connection(int code, const char *text, void *arg)
     struct member *self = arg;
     char sentence[240];
 
+    if (code < 0 && !self->is_connected && ++self->failed < CONNECT_TRIES)
+        return; /* on a busy machine; the reactor tries again */
     if (code < 0) {
         (void)snprintf(sentence, sizeof(sentence), "cannot reach redis: %.180s",
                        text);

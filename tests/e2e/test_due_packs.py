@@ -128,6 +128,14 @@ def a_ttl_counts_from_the_own_due_time_when_a_worker_is_killed(place):
     expect_nothing_left(place)
 
 
+def words_of(place, name):
+    try:
+        with open(place.path(name), encoding="ascii") as file:
+            return file.read().split()
+    except FileNotFoundError:
+        return []
+
+
 @test
 def what_a_stopped_worker_gives_back_keeps_its_due_times(place):
     wanted = add_pack(place)
@@ -136,9 +144,9 @@ def what_a_stopped_worker_gives_back_keeps_its_due_times(place):
                         flags=(*LEASE, "--concurrency", "1", "--prefetch",
                                str(COUNT)))
     eventually(lambda: place.stats("t")["running"] == COUNT, "all are claimed")
+    eventually(lambda: words_of(place, "held")[1:], "one runs")
     stop_cleanly(worker)
-    with open(place.path("held"), encoding="ascii") as file:
-        first = file.read().split()[1]
+    first = words_of(place, "held")[1]
     left = {key: due for key, due in wanted.items() if key != first}
     expect(left, dues(place))
     worker = trace(place)

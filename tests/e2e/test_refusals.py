@@ -51,6 +51,7 @@ def a_right_that_is_taken_away_is_missed_now_and_then(place):
     result = place.weir("add", "t", "--id", "1", "--redis", server.url)
     expect(0, result.code, result.err)
     eventually(lambda: rejected(server, "evalsha") > 0, "it is refused")
+    time.sleep(1)  # and what is on its way
     began, before = time.monotonic(), rejected(server, "evalsha")
     time.sleep(4)
     more = rejected(server, "evalsha") - before

@@ -9,7 +9,7 @@ import time
 import library
 import ledger
 from account import Run
-from e2e import expect_true, test
+from e2e import eventually, expect_true, test
 from server import Server
 
 KILLS = int(os.environ.get("WEIR_CHAOS_KILLS", "10"))
@@ -28,6 +28,11 @@ class Worker(ledger.Worker):
                  book.server.socket, self.record, "4", "4", "20"],
                 env=library.ENV, stdin=subprocess.DEVNULL, stderr=log)
         book.place.started.append(self.process)
+
+    def end(self):
+        """Node hears SIGTERM before its program does, and ends by it."""
+        eventually(lambda: os.path.exists(self.record), "it serves")
+        super().end()
 
     def runs(self):
         runs = {}

@@ -7,8 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Fail, Retry, Worker } from '../index.js';
 
 const [socket, file, concurrency, workMs, retryEvery] = process.argv.slice(2);
-const record = openSync(file, 'a');
-let runs = 0;
+let runs = 0, record;
 
 function note(what, job, detail) {
   writeSync(record, `${what} ${job.id} ${job.token} ${detail} ${Date.now()}\n`);
@@ -27,5 +26,8 @@ async function handle(job) {
   return undefined;
 }
 
-await new Worker(`unix://${socket}`,
-                 { t: { handle, concurrency: Number(concurrency) } }).run();
+const worker = new Worker(`unix://${socket}`,
+  { t: { handle, concurrency: Number(concurrency) } });
+const end = worker.run();
+record = openSync(file, 'a'); // it hears signals from here on
+await end;
