@@ -71,7 +71,7 @@ void weir__probe_put(struct weir__probe *probe, const char *const *words)
         WEIR_ASSERT(argc < WORDS_MAX);
         argv[argc] = words[argc];
     }
-    WEIR_ASSERT(argc > 0);
+    WEIR_ASSERT(argc > 0 && probe != NULL);
     (void)redisAppendCommandArgv(probe->context, argc, argv, NULL);
 }
 
