@@ -79,12 +79,14 @@ size_t weir__lane_held(const struct weir__lane *lane)
 /* How many jobs the lane may hold that no handler has. With automatic prefetch
  * it is what the handler does in WEIR__HOLD_NS, so that a slow topic does not
  * keep jobs from other workers and a fast one always has the next batch at
- * hand; and more where claims take long. What is held of a topic with
- * `parallel` takes the place of others. */
+ * hand; and more where claims take long. What is held under `parallel` or
+ * `key_parallel` takes the place of others. */
 static size_t buffer_of(const struct weir__lane *lane)
 {
     bool is_parallel = lane->options->parallel != WEIR__OPTION_NONE;
     size_t first = is_parallel ? 1 : weir__lane_limit(lane);
+    bool is_bound =
+        is_parallel || lane->options->key_parallel != WEIR__OPTION_NONE;
     int64_t jobs;
 
     if (lane->handler->wanted != NULL)
@@ -95,8 +97,7 @@ static size_t buffer_of(const struct weir__lane *lane)
         return first < WEIR__HOLD_FIRST ? first : WEIR__HOLD_FIRST;
     if (lane->per_run_ns == 0)
         return 2 * (size_t)lane->options->batch;
-    jobs =
-        (WEIR__HOLD_NS + (is_parallel ? 0 : lane->hold_ns)) / lane->per_run_ns;
+    jobs = (WEIR__HOLD_NS + (is_bound ? 0 : lane->hold_ns)) / lane->per_run_ns;
     if (jobs < 1 && !lane->is_async)
         jobs = 1;
     if (lane->handler->run_batch != NULL && jobs < 2 * lane->options->batch)
@@ -309,15 +310,6 @@ static void note_dry(struct weir__lane *lane)
     lane->dry_ns = reactor->now_ns - reactor->busy_all_ns;
 }
 
-/* Not where what is held takes the place of others, or is enough. */
-static bool may_hold_more(const struct weir__lane *lane)
-{
-    return lane->options->prefetch == WEIR__OPTION_AUTO &&
-           lane->options->parallel == WEIR__OPTION_NONE &&
-           lane->options->key_parallel == WEIR__OPTION_NONE &&
-           lane->hold_ns / WEIR__HOLD_MAX <= lane->per_run_ns;
-}
-
 /* Jobs arrived. Where the handler had to wait for more than a moment the server
  * is far or busy: as much more work is held from now on, at most twice of what
  * was, and a little less each time that it had not. */
@@ -326,7 +318,9 @@ static void follow_claims(struct weir__lane *lane)
     struct weir__reactor *reactor = lane->reactor;
     int64_t dry_ns = 0, held_ns = WEIR__HOLD_NS + lane->hold_ns;
 
-    if (lane->is_dry && lane->is_filled && may_hold_more(lane)) {
+    if (lane->is_dry && lane->is_filled &&
+        lane->options->prefetch == WEIR__OPTION_AUTO &&
+        lane->hold_ns / WEIR__HOLD_MAX <= lane->per_run_ns) {
         reactor->now_ns = reactor->options.clock(reactor->options.clock_arg);
         dry_ns = reactor->now_ns - reactor->busy_all_ns - lane->dry_ns;
     }

@@ -11,6 +11,7 @@ import time
 
 from e2e import (BUILD, TEST_PLUGINS, Redis, await_line, expect, expect_in,
                  expect_true, stop_cleanly, test)
+from fake import Fake
 from redis_server import Server, use_good_plugins
 from terminal import Terminal
 
@@ -282,24 +283,14 @@ def a_worker_who_may_not_ask_says_so_and_works(place):
     expect_in("its settings are not known (NOPERM", result.err)
 
 
-class Relay:
+class Relay(Fake):
     """In front of a server; counts how often somebody waited for an answer
     before asking on."""
 
     def __init__(self, path):
         self.path, self.rounds = path, 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.url = "redis://127.0.0.1:%d" % self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                client = self.listener.accept()[0]
-            except OSError:
-                return
-            threading.Thread(target=self.serve, args=(client,),
-                             daemon=True).start()
+        super().__init__()
+        self.url = "redis://127.0.0.1:%d" % self.port
 
     def serve(self, client):
         server, asks = socket.socket(socket.AF_UNIX), False
@@ -328,7 +319,7 @@ def a_worker_far_from_its_server_waits_for_few_answers_before_it_serves(place):
     relay = Relay(server.path)
     place.drain("t=echo", flags=("--redis", relay.url))
     expect_true(0 < relay.rounds < 40, "%d rounds" % relay.rounds)
-    relay.listener.close()
+    relay.close()
 
 
 @test
