@@ -284,8 +284,10 @@ def a_worker_who_may_not_ask_says_so_and_works(place):
 
 
 class Relay(Fake):
-    """In front of a server; counts how often somebody waited for an answer
-    before asking on."""
+    """A way of WAY_S to a server; counts how often somebody waited for an
+    answer before asking on."""
+
+    WAY_S = 0.02
 
     def __init__(self, path):
         self.path, self.rounds = path, 0
@@ -298,6 +300,7 @@ class Relay(Fake):
         try:
             while True:
                 for end in select.select([client, server], [], [])[0]:
+                    time.sleep(self.WAY_S)
                     data = end.recv(1 << 20)
                     if not data:
                         return
@@ -318,7 +321,8 @@ def a_worker_far_from_its_server_waits_for_few_answers_before_it_serves(place):
     place.drain("t=echo", flags=("--redis", server.url))  # brings the scripts
     relay = Relay(server.path)
     place.drain("t=echo", flags=("--redis", relay.url))
-    expect_true(0 < relay.rounds < 40, "%d rounds" % relay.rounds)
+    # 29, loaded or not; who asks one question at a time has above 200.
+    expect_true(0 < relay.rounds < 80, "%d rounds" % relay.rounds)
     relay.close()
 
 
