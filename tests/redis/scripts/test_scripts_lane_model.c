@@ -12,7 +12,7 @@
  * deleted. WEIR_SEED and WEIR_OPS say which operations and how many. */
 
 enum { WORKERS = 3, KEYS = 5 };
-static const char limits[] = "|||2|60000";
+enum { LONG_MS = 60000, SHORT_MS = 30 }; /* ageing */
 
 enum state { NEW, ADDED, CLAIMED, GONE };
 
@@ -21,6 +21,8 @@ struct model {
     int next, alive; /* number of the next job; those that are there */
     enum state states[LANE_JOBS];
     bool has_older; /* workers, who leave keys to be looked at again */
+    int ageing_ms;
+    char limits[24];
     const char *problem;
 };
 
@@ -98,6 +100,63 @@ static void check_all(void)
         find_problem("state", odd);
 }
 
+/* --- whose turn it is ----------------------------------------------------- */
+
+/* Names of the packs of which one comes first, of all that have a lane: those
+ * whose lane counts no later than any other that is sure to have a turn, and of
+ * each lane the job that is due first. '': that cannot be told, as leases end
+ * in the same claim. Time goes on until then, hence `soon`. */
+static const char first_ones[] =
+    "local p, level = 'weir:{t}:', 2 ^ 45 "
+    "local function call(name, key, ...) "
+    "  return redis.call(name, p .. key, ...) end "
+    "local t = redis.call('TIME') "
+    "local now = t[1] * 1000 + math.floor(t[2] / 1000) "
+    "local soon = now + 2000 "
+    "if call('ZCOUNT', 'lease', '-inf', soon) > 0 then return '' end "
+    "local function head_of(lane) "
+    "  for _, node in ipairs(call('ZRANGE', 'lane:' .. lane, 0, -1)) do "
+    "    local at = tonumber(call('ZSCORE', 'wait', node) or 0) - 3 * 2 ^ 44 "
+    "    if at >= 0 and at < soon then return node, math.floor(at) end "
+    "  end "
+    "end "
+    "local best, lanes, names = math.huge, {}, {} "
+    "local turns = call('ZRANGE', 'turns', 0, -1, 'WITHSCORES') "
+    "for i = 1, #turns, 2 do "
+    "  local name, turn = turns[i], tonumber(turns[i + 1]) "
+    "  local node, due = head_of(name) "
+    "  local ahead = (2 - (name:byte() - 48)) * ARGV[1] "
+    "  local is_blocked = turn >= 4 * level "
+    "  turn = turn % level "
+    "  if node and turn <= soon then "
+    "    local from = is_blocked and -math.huge or turn - ahead "
+    "    lanes[#lanes + 1] = { from, node:sub(1, 12) } "
+    "    local is_free = #name == 1 or "
+    "      call('ZCARD', 'on:' .. name:sub(2)) < 2 "
+    "    if is_free and not is_blocked and turn <= now and due <= now then "
+    "      best = math.min(best, math.max(turn, due) - ahead) "
+    "    end "
+    "  end "
+    "end "
+    "for _, lane in ipairs(lanes) do "
+    "  if lane[1] <= best then names[#names + 1] = lane[2] end "
+    "end "
+    "return table.concat(names, ' ')";
+
+/* `names` are what first_ones said before the claim. */
+static void check_first(const char *names)
+{
+    for (int i = 0; i < lane_claimed_count && names[0] != '\0'; i++) {
+        const char *seq = lane_held[lane_claimed[i]].seq;
+
+        if (redis_int(script_proc, "HEXISTS weir:{t}:of %s", seq) == 0)
+            continue;
+        if (strstr(names, seq) == NULL)
+            find_problem("not the first", seq);
+        return;
+    }
+}
+
 /* --- operations ----------------------------------------------------------- */
 
 static const char *any_when(void)
@@ -162,10 +221,17 @@ static void claim_some(void)
     static const char *const rooms[] = {"0", "1", "2", "5", "20"};
     static const char *const workers[WORKERS] = {"w1", "w2", "w3"};
     static const char *const suspects[] = {"", "", "alone", "none"};
-    const char *text = lane_claim_as(
-        (struct lane_claim){workers[pick(WORKERS)], rooms[pick(5)], "600000",
-                            limits, suspects[pick(4)]});
+    const char *who = workers[pick(WORKERS)], *room = rooms[pick(5)];
+    const char *how = suspects[pick(4)], *text;
+    char names[1024] = "";
 
+    if (how[0] == '\0')
+        (void)snprintf(names, sizeof(names), "%s",
+                       redis_text(script_proc, "EVAL %s 0 %d", first_ones,
+                                  model.ageing_ms));
+    text = lane_claim_as(
+        (struct lane_claim){who, room, "600000", model.limits, how});
+    check_first(names);
     if (lane_reply->type != REDIS_REPLY_ARRAY)
         find_problem("claim", text);
     if (strchr(text, '?') != NULL)
@@ -269,7 +335,7 @@ static void step(void)
 
 static void claim_rest(void)
 {
-    (void)lane_claim("20", limits);
+    (void)lane_claim("20", model.limits);
     for (int i = 0, count = lane_claimed_count; i < count; i++) {
         int job = lane_claimed[i];
 
@@ -286,7 +352,7 @@ static void finish(void)
                      "for _, token in ipairs(redis.call('ZRANGE', "
                      "'weir:{t}:lease', 0, -1)) do redis.call('ZADD', "
                      "'weir:{t}:lease', 1, token) end return 'OK'");
-    (void)lane_claim("0", limits);
+    (void)lane_claim("0", model.limits);
     for (int job = 1; job < model.next; job++)
         if (model.states[job] == ADDED)
             (void)lane_slot("reschedule", job, "r0");
@@ -316,6 +382,9 @@ static const char *run(uint64_t seed, int ops)
     model.random = seed;
     model.next = 1;
     model.has_older = seed % 2 == 0;
+    model.ageing_ms = seed % 3 == 0 ? SHORT_MS : LONG_MS;
+    (void)snprintf(model.limits, sizeof(model.limits), "|||2|%d",
+                   model.ageing_ms);
     for (int i = 0; i < ops && model.problem == NULL; i++) {
         step();
         check_all();
@@ -336,7 +405,7 @@ TEST(jobs_of_lanes_keep_their_rules_whatever_happens)
 {
     uint64_t first = number_of("WEIR_SEED", 7);
 
-    for (uint64_t seed = first; seed < first + 2; seed++) {
+    for (uint64_t seed = first; seed < first + 3; seed++) {
         const char *problem = run(seed, (int)number_of("WEIR_OPS", 2000));
 
         if (problem != NULL) {
@@ -395,6 +464,15 @@ static const struct lane_fault faults[] = {
     {"a purged job keeps its place", &weir__script_delay_purge,
      "leave_lane(prefix, node, lane, time[1] * 1000 + floor(time[2] / 1000))",
      ""},
+    {"priorities count the other way round", CLAIM,
+     "lane.ahead = (2 - (byte(name) - 48)) * ageing",
+     "lane.ahead = ((byte(name) - 48) - 2) * ageing"},
+    {"nothing ages", CLAIM, "lane.ahead = (2 - (byte(name) - 48)) * ageing",
+     "lane.ahead = (2 - (byte(name) - 48)) * 2 ^ 40"},
+    {"a key has its turn again at once", CLAIM, "lane.turn = now\n", "\n"},
+    {"jobs of a key start from the last one on", CLAIM,
+     "lane.nodes, lane.next = nodes, 1",
+     "lane.nodes, lane.next = nodes, math.max(#nodes, 1)"},
     {"what is taken stays in `wait`", CLAIM, "gone[#gone + 1] = node\nreturn",
      "return"},
     {"a dropped topic leaves its lanes", &weir__script_store_drop,

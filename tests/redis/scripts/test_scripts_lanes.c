@@ -413,6 +413,15 @@ TEST(a_deleted_job_is_passed_over)
     EXPECT_INT(1, count_of("HLEN", "of"));
 }
 
+TEST(an_urgent_job_comes_first_behind_one_that_was_deleted)
+{
+    static const char *const whens[] = {"l0r0 a", "l2r0 c", "l0r0 b", NULL};
+
+    add_all(whens, 1);
+    EXPECT_STR("ready", lane_slot("delete", 1, ""));
+    EXPECT_STR("3", lane_claim("1", ""));
+}
+
 TEST(a_purged_job_is_passed_over)
 {
     add_all(two_of_k, 1);

@@ -9,10 +9,11 @@
 -- `time_us`. `rules` are `key_rate`, `key_parallel`, `ageing`, as text.
 local RECHECK_MS = 1000 -- blocked ones: who runs may have gone unseen
 local SEEN_MS = 5000 -- a far token is waited for anew: the rate may be another
+local MOST_SEEN = 256 -- lanes of a claim, where the first ones have no job
 local function lane_turns(rules, most)
   local turns, seen, keys = prefix .. 'turns', {}, {}
   local queues, queue_of, front = {}, {}, nil
-  local puts = 0
+  local puts, looked = 0, {}
   local ageing = number_of(rules.ageing, 60000)
   local parallel = number_of(rules.key_parallel)
   local step, burst = read_rate(rules.key_rate or '')
@@ -83,20 +84,24 @@ local function lane_turns(rules, most)
     return lane
   end
 
-  for level = 0, BLOCKED do
-    local from = level * LEVEL
+  -- The next lanes of a level whose turn has come.
+  local function look(level)
+    local from, count = level * LEVEL, looked[level] or 0
     local some = call('ZRANGEBYSCORE', turns, digits(from),
-                      '(' .. digits(from + now + 1), 'WITHSCORES', 'LIMIT', '0',
-                      digits(most))
+                      '(' .. digits(from + now + 1), 'WITHSCORES', 'LIMIT',
+                      digits(count), digits(most))
+    looked[level] = count + #some / 2
     for i = 1, #some, 2 do
       local name = some[i]
       local lane = { name = name, key = sub(name, 2), next = 1, given = {},
                      turn = some[i + 1] - from }
       lane.ahead = (2 - (byte(name) - 48)) * ageing
+      lane.level = #some == 2 * most and level or nil -- there may be more
       seen[#seen + 1] = lane
       put(lane, lane.key == '' and 'n' or level == BLOCKED and 'b' or 'k')
     end
   end
+  for level = 0, BLOCKED do look(level) end
   local batch = math.max(math.ceil(most / math.max(#seen, 1)), 2)
 
   -- The next nodes of a lane that are due; false: there are none.
@@ -141,6 +146,9 @@ local function lane_turns(rules, most)
       lane.is_touched = true
       if not is_free or lane.nodes and not lane.is_open or not fill(lane) then
         remove_first()
+        if lane.level and not front[front.first] and #seen < MOST_SEEN then
+          look(lane.level)
+        end
       elseif lane.key == '' then
         lane.turn = floor(lane.nodes[1][1])
         lane.at = lane.turn - lane.ahead
