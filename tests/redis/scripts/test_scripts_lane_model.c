@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "core/random.h"
 #include "core/text.h"
@@ -13,6 +14,8 @@
 
 enum { WORKERS = 3, KEYS = 5 };
 enum { LONG_MS = 60000, SHORT_MS = 30 }; /* ageing */
+enum { STEP_MS = 500, BURST = 3, SEEN_MS = 5000 };
+#define KEY_RATE "2/s burst 3"
 
 enum state { NEW, ADDED, CLAIMED, GONE };
 
@@ -22,7 +25,10 @@ struct model {
     enum state states[LANE_JOBS];
     bool has_older; /* workers, who leave keys to be looked at again */
     int ageing_ms;
-    char limits[24];
+    bool has_rate;
+    long long begin_ms, passed_ms;
+    long long started[KEYS]; /* of each key */
+    char limits[40];
     const char *problem;
 };
 
@@ -68,7 +74,7 @@ static const char walk[] =
     "    if turn >= 4 * level then "
     "      if ARGV[2] == '0' and call('ZCARD', 'on:' .. key) < 2 then "
     "        return 'blocked for nothing ' .. lane end "
-    "    elseif turn % level > math.max(due, now) then "
+    "    elseif turn % level > math.max(due, now + ARGV[3]) then "
     "      return 'turn too late ' .. lane "
     "    elseif math.floor(turn / level) ~= lane:byte() - 48 then "
     "      return 'turn of another level ' .. lane end "
@@ -93,8 +99,9 @@ static const char walk[] =
 
 static void check_all(void)
 {
-    const char *odd = redis_text(script_proc, "EVAL %s 0 %d %d", walk,
-                                 model.alive, model.has_older ? 1 : 0);
+    const char *odd =
+        redis_text(script_proc, "EVAL %s 0 %d %d %d", walk, model.alive,
+                   model.has_older ? 1 : 0, model.has_rate ? SEEN_MS : 0);
 
     if (odd[0] != '\0')
         find_problem("state", odd);
@@ -155,6 +162,59 @@ static void check_first(const char *names)
             find_problem("not the first", seq);
         return;
     }
+}
+
+/* Of a key that was given a job others come first, from now on. */
+static void check_turns(void)
+{
+    static const char odd[] =
+        "local lane = redis.call('HGET', 'weir:{t}:of', ARGV[1]) or '' "
+        "local turn = redis.call('ZSCORE', 'weir:{t}:turns', lane) "
+        "return #lane > 1 and turn and turn % 2 ^ 45 < ARGV[2] + 0 "
+        "and lane or ''";
+
+    for (int i = 0; i < lane_claimed_count; i++) {
+        const char *lane = redis_text(script_proc, "EVAL %s 0 %s %lld", odd,
+                                      lane_held[lane_claimed[i]].seq,
+                                      lane_reply->element[0]->integer / 1000);
+
+        if (lane[0] != '\0')
+            find_problem("it has its turn again", lane);
+    }
+}
+
+/* --- tokens of keys ------------------------------------------------------- */
+
+static long long clock_ms(void)
+{
+    struct timespec time;
+
+    (void)clock_gettime(CLOCK_REALTIME, &time);
+    return (long long)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+static void count_started(void)
+{
+    long long most =
+        BURST + (clock_ms() + 1 - model.begin_ms + model.passed_ms) / STEP_MS;
+
+    for (int i = 0; i < lane_claimed_count && model.has_rate; i++) {
+        const char *lane = redis_text(
+            script_proc, "EVAL %s 0 %s",
+            "return redis.call('HGET', 'weir:{t}:of', ARGV[1]) or ''",
+            lane_held[lane_claimed[i]].seq);
+        size_t key =
+            lane[0] == '\0' || lane[1] == '\0' ? KEYS : (size_t)(lane[1] - 'a');
+
+        if (key < KEYS && ++model.started[key] > most)
+            find_problem("more than the key's rate", lane);
+    }
+}
+
+static void pass_ms(long long ms)
+{
+    model.passed_ms += ms;
+    lane_pass_ms(ms);
 }
 
 /* --- operations ----------------------------------------------------------- */
@@ -225,13 +285,15 @@ static void claim_some(void)
     const char *how = suspects[pick(4)], *text;
     char names[1024] = "";
 
-    if (how[0] == '\0')
+    if (how[0] == '\0' && !model.has_rate)
         (void)snprintf(names, sizeof(names), "%s",
                        redis_text(script_proc, "EVAL %s 0 %d", first_ones,
                                   model.ageing_ms));
     text = lane_claim_as(
         (struct lane_claim){who, room, "600000", model.limits, how});
     check_first(names);
+    check_turns();
+    count_started();
     if (lane_reply->type != REDIS_REPLY_ARRAY)
         find_problem("claim", text);
     if (strchr(text, '?') != NULL)
@@ -328,7 +390,7 @@ static void step(void)
     else if (what < 97)
         expire_some();
     else
-        lane_pass_ms(1 + (long long)pick(1001));
+        pass_ms(1 + (long long)pick(1001));
 }
 
 /* --- the end -------------------------------------------------------------- */
@@ -336,6 +398,7 @@ static void step(void)
 static void claim_rest(void)
 {
     (void)lane_claim("20", model.limits);
+    count_started();
     for (int i = 0, count = lane_claimed_count; i < count; i++) {
         int job = lane_claimed[i];
 
@@ -359,7 +422,7 @@ static void finish(void)
     for (int i = 0; i < 600 && model.alive > 0 && model.problem == NULL; i++) {
         claim_rest();
         if (lane_claimed_count == 0)
-            lane_pass_ms(1001); /* who ran unseen is looked for */
+            pass_ms(1001); /* who ran unseen is looked for */
     }
     if (model.alive > 0)
         find_problem("lost", "jobs that nobody gets");
@@ -383,8 +446,10 @@ static const char *run(uint64_t seed, int ops)
     model.next = 1;
     model.has_older = seed % 2 == 0;
     model.ageing_ms = seed % 3 == 0 ? SHORT_MS : LONG_MS;
-    (void)snprintf(model.limits, sizeof(model.limits), "|||2|%d",
-                   model.ageing_ms);
+    model.has_rate = seed % 4 == 1;
+    model.begin_ms = clock_ms();
+    (void)snprintf(model.limits, sizeof(model.limits), "||%s|2|%d",
+                   model.has_rate ? KEY_RATE : "", model.ageing_ms);
     for (int i = 0; i < ops && model.problem == NULL; i++) {
         step();
         check_all();
@@ -473,6 +538,13 @@ static const struct lane_fault faults[] = {
     {"jobs of a key start from the last one on", CLAIM,
      "lane.nodes, lane.next = nodes, 1",
      "lane.nodes, lane.next = nodes, math.max(#nodes, 1)"},
+    {"a job takes no token of its key", CLAIM,
+     "key.full, key.is_used = key.full + step, true", ""},
+    {"tokens of a key are not kept", CLAIM,
+     "call('HSET', prefix .. 'rates', name, digits(math.ceil(key.full)))", ""},
+    {"a key that rested has more tokens than may gather", CLAIM,
+     "min(math.max(full or 0, time_us), time_us + all)",
+     "min(full or time_us, time_us + all)"},
     {"what is taken stays in `wait`", CLAIM, "gone[#gone + 1] = node\nreturn",
      "return"},
     {"a dropped topic leaves its lanes", &weir__script_store_drop,
