@@ -170,13 +170,7 @@ void run_check_woken(struct run *run)
 
 void run_set_clock(struct run *run)
 {
-    call_command(&run->caller, "HSET", 5);
-    call_str(&run->caller, "clock");
-    call_str(&run->caller, "s");
-    call_int(&run->caller, run->model.now_us / 1000000);
-    call_str(&run->caller, "us");
-    call_int(&run->caller, run->model.now_us % 1000000);
-    call_queue(&run->caller);
+    call_clock(&run->caller, run->model.now_us);
 }
 
 void run_pass(struct run *run, int64_t us)

@@ -31,6 +31,7 @@ static const struct weir__script *const scripts[SCRIPTS] = {
     [SCRIPT_START] = &weir__script_delay_start,
     [SCRIPT_RECALL] = &weir__script_delay_recall,
     [SCRIPT_UNDELIVERABLE] = &weir__script_delay_undeliverable,
+    [SCRIPT_CRON] = &weir__script_delay_cron,
 };
 
 static _Noreturn void give_up(const char *what, const char *detail)
@@ -42,19 +43,30 @@ static _Noreturn void give_up(const char *what, const char *detail)
 
 /* --- loading ------------------------------------------------------------ */
 
-/* Replace what is in the text exactly once. */
-static void replace(struct text *text, const char *find, const char *with)
+/* Replace the first of them; false: there is none. */
+static bool replace(struct text *text, const char *find, const char *with)
 {
     const char *at = strstr(text_of(text), find);
     struct text result = {0};
 
-    if (at == NULL || strstr(at + 1, find) != NULL)
-        give_up("not in the script exactly once", find);
+    if (at == NULL)
+        return false;
     text_add(&result, text->ptr, (size_t)(at - text->ptr));
     text_str(&result, with);
     text_str(&result, at + strlen(find));
     text_free(text);
     *text = result;
+    return true;
+}
+
+/* It is in the text exactly once. */
+static void plant(struct text *text, const struct fault *fault)
+{
+    const char *at = strstr(text_of(text), fault->find);
+
+    if (at == NULL || strstr(at + 1, fault->find) != NULL)
+        give_up("not in the script exactly once", fault->find);
+    (void)replace(text, fault->find, fault->replace);
 }
 
 static void load(struct caller *caller, enum script script,
@@ -64,10 +76,10 @@ static void load(struct caller *caller, enum script script,
     redisReply *reply;
 
     text_add(&text, scripts[script]->text, scripts[script]->len);
-    if (strstr(text_of(&text), "call('TIME')") != NULL)
-        replace(&text, "call('TIME')", "call('HMGET', 'clock', 's', 'us')");
+    while (replace(&text, "call('TIME')", "call('HMGET', 'clock', 's', 'us')"))
+        continue;
     if (fault != NULL && fault->script == script)
-        replace(&text, fault->find, fault->replace);
+        plant(&text, fault);
     call_command(caller, "SCRIPT", 2);
     call_str(caller, "LOAD");
     call_str(caller, text_of(&text));
@@ -155,6 +167,36 @@ void call_out_key(struct caller *caller, uint32_t pack)
 void call_pack_key(struct caller *caller, uint32_t pack)
 {
     call_topic_pack_key(caller, 't', pack);
+}
+
+void call_seq_key(struct caller *caller, const char *seq)
+{
+    char key[16 + SEQ_LEN];
+
+    (void)snprintf(key, sizeof(key), "weir:{t}:p:%s", seq);
+    weir__resp_str(&caller->bytes, key);
+}
+
+void call_stage(struct caller *caller, const char *seq,
+                const struct weir__buf *bytes)
+{
+    call_command(caller, "SET", 5);
+    call_seq_key(caller, seq);
+    call_bytes(caller, bytes);
+    call_str(caller, "NX");
+    call_str(caller, "PX");
+    call_int(caller, 60000);
+}
+
+void call_clock(struct caller *caller, int64_t now_us)
+{
+    call_command(caller, "HSET", 5);
+    call_str(caller, "clock");
+    call_str(caller, "s");
+    call_int(caller, now_us / 1000000);
+    call_str(caller, "us");
+    call_int(caller, now_us % 1000000);
+    call_queue(caller);
 }
 
 void call_str(struct caller *caller, const char *str)

@@ -39,6 +39,7 @@ enum script {
     SCRIPT_START,
     SCRIPT_RECALL,
     SCRIPT_UNDELIVERABLE,
+    SCRIPT_CRON,
     SCRIPTS
 };
 
@@ -70,6 +71,14 @@ void call_command(struct caller *caller, const char *name, size_t args);
 /* The topic's keys, "wait run lease". */
 void call_keys(struct caller *caller, const char *names);
 void call_pack_key(struct caller *caller, uint32_t pack);
+
+/* Of the pack with this name; its bytes, to be kept for a minute. */
+void call_seq_key(struct caller *caller, const char *seq);
+void call_stage(struct caller *caller, const char *seq,
+                const struct weir__buf *bytes);
+
+/* What the scripts read as the time. */
+void call_clock(struct caller *caller, int64_t now_us);
 
 /* Of a pack in its outbox. */
 void call_out_key(struct caller *caller, uint32_t pack);

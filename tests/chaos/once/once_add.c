@@ -111,7 +111,7 @@ static void send_new(struct once_run *run, struct once_call *call,
     call_script(caller, SCRIPT_ADD_KEYED, 8 + call->count, 4 + 5 * call->count);
     call_keys(caller, "wait ids meta idle seen unique due absent");
     for (size_t i = 0; i < call->count; i++)
-        once_pack_key(run, call->adds[i].job->pack);
+        call_seq_key(&run->caller, call->adds[i].job->pack->seq);
     call_str(caller, "t");
     call_str(caller, "delay");
     (void)snprintf(slot, sizeof(slot), "s%u", producer);
@@ -188,7 +188,7 @@ void once_op_add_plain(struct once_run *run)
     once_stage(run, job->pack, false);
     call_script(&run->caller, SCRIPT_ADD, 6, 7);
     call_keys(&run->caller, "wait ids meta idle seen");
-    once_pack_key(run, job->pack);
+    call_seq_key(&run->caller, job->pack->seq);
     call_str(&run->caller, "t");
     call_str(&run->caller, "delay");
     call_str(&run->caller, "plain");

@@ -54,13 +54,7 @@ void once_check(struct once_run *run)
 void once_pass(struct once_run *run, int64_t ms)
 {
     run->once.now_ms += ms;
-    call_command(&run->caller, "HSET", 5);
-    call_str(&run->caller, "clock");
-    call_str(&run->caller, "s");
-    call_int(&run->caller, run->once.now_ms / 1000);
-    call_str(&run->caller, "us");
-    call_int(&run->caller, run->once.now_ms % 1000 * 1000);
-    call_queue(&run->caller);
+    call_clock(&run->caller, run->once.now_ms * 1000);
 }
 
 /* --- jobs and packs ------------------------------------------------------- */
@@ -130,25 +124,12 @@ void once_write_pack(struct once_pack *pack, bool moves,
         weir__buf_fini(&records[i]);
 }
 
-void once_pack_key(struct once_run *run, const struct once_pack *pack)
-{
-    char key[40];
-
-    (void)snprintf(key, sizeof(key), "weir:{t}:p:%s", pack->seq);
-    call_str(&run->caller, key);
-}
-
 void once_stage(struct once_run *run, struct once_pack *pack, bool moves)
 {
     struct weir__buf buf = {0};
 
     once_write_pack(pack, moves, &buf);
-    call_command(&run->caller, "SET", 5);
-    once_pack_key(run, pack);
-    call_bytes(&run->caller, &buf);
-    call_str(&run->caller, "NX");
-    call_str(&run->caller, "PX");
-    call_int(&run->caller, 60000);
+    call_stage(&run->caller, pack->seq, &buf);
     call_queue(&run->caller);
     weir__buf_fini(&buf);
 }

@@ -53,7 +53,6 @@ void once_put(struct once_pack *pack, struct once_job *job);
 /* Its bytes; a job that moves says when it was added. */
 void once_write_pack(struct once_pack *pack, bool moves,
                      struct weir__buf *ret_buf);
-void once_pack_key(struct once_run *run, const struct once_pack *pack);
 void once_stage(struct once_run *run, struct once_pack *pack, bool moves);
 
 /* Some job in this state; NULL: none was found soon. */

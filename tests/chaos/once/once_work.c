@@ -125,9 +125,9 @@ static void settle(struct once_run *run, const struct once_job *job,
     }
     call_script(caller, SCRIPT_SETTLE, 12 + (moved != NULL), 8);
     call_keys(caller, "run lease ids meta wait dead rec idle held due");
-    once_pack_key(run, job->pack);
+    call_seq_key(&run->caller, job->pack->seq);
     if (moved != NULL)
-        once_pack_key(run, moved);
+        call_seq_key(&run->caller, moved->seq);
     call_keys(caller, "absent");
     call_str(caller, "t");
     call_bytes(caller, &nodes);
@@ -202,7 +202,7 @@ void once_op_requeue(struct once_run *run)
         weir__pack_uint(&died, (uint64_t)pack->jobs[i]->died_ms);
     call_script(&run->caller, SCRIPT_REQUEUE, 7, 4);
     call_keys(&run->caller, "wait ids meta dead rec idle");
-    once_pack_key(run, pack);
+    call_seq_key(&run->caller, pack->seq);
     call_str(&run->caller, "t");
     call_int(&run->caller, pack->count);
     call_int(&run->caller, (int64_t)pack->header_len);
@@ -228,7 +228,7 @@ void once_op_slot(struct once_run *run)
         return;
     call_script(&run->caller, SCRIPT_SLOT, 10, 6);
     call_keys(&run->caller, "wait run ids meta");
-    once_pack_key(run, job->pack);
+    call_seq_key(&run->caller, job->pack->seq);
     call_keys(&run->caller, "dead rec idle due absent");
     call_str(&run->caller, deletes ? "delete" : "reschedule");
     call_str(&run->caller, job->id);
