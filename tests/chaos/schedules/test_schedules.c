@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+#include <unistd.h>
+
+#include "tests/chaos/model/fault_search.h"
+#include "tests/chaos/schedules/schedules.h"
+#include "tests/harness/test.h"
+
+/* WEIR_TEST_SEED and WEIR_TEST_OPERATIONS choose another run. */
+enum { FAULT_OPERATIONS = 3000, FAULT_SEEDS = 10 };
+
+TEST(schedules_have_one_job_for_each_time_as_the_model_says)
+{
+    struct sched_options options = {
+        .seed = (uint64_t)number_from("WEIR_TEST_SEED", 1),
+        .operations = number_from("WEIR_TEST_OPERATIONS", 10000)};
+
+    (void)alarm(120 + (unsigned)(options.operations / 100));
+    sched_run(&options, redis_start(NULL));
+}
+
+static void run_seed(const struct redis_proc *proc, const struct fault *fault,
+                     uint64_t seed)
+{
+    struct sched_options options = {
+        .seed = seed, .operations = FAULT_OPERATIONS, .fault = fault};
+
+    sched_run(&options, proc);
+}
+
+TEST(the_model_of_schedules_finds_every_planted_fault)
+{
+    struct fault_search search = {
+        .proc = redis_start(NULL), .seeds = FAULT_SEEDS, .run = run_seed};
+
+    (void)alarm(600);
+    EXPECT_INT(0, faults_missed(&search, sched_faults, sched_fault_count));
+}
