@@ -242,7 +242,8 @@ const struct weir__command weir__cmd_cron_resume = {
     .details = "What it would have added meanwhile is not made up for. With "
                "--json:\n{\"topic\",\"name\",\"schedule\"}.",
     .example = "weir cron resume nightly --topic report",
-    .exits = VERB_EXITS,
+    .exits = "0 done, 2 wrong usage, or a job has the id NAME@next, 3 no such\n"
+             "  schedule, 5 server unreachable",
     .needs_kind = true,
     .check = check_topic,
     .ask = ask_resume,

@@ -143,6 +143,20 @@ def a_tick_that_runs_is_deleted_with_its_job(place):
 
 
 @test
+def somebodys_job_with_the_id_of_a_tick_stays_while_the_schedule_rests(place):
+    add(place, "s", "--every", "1h")
+    cron(place, "pause", "s")
+    place.add("t", "s@next")
+    add(place, "s", "--every", "2h")
+    expect(["s@next"], ticks(place))
+    place.weir("cron", "resume", "s", "--topic", "t") \
+        .expect_complaint(2, "a job has the id NAME@next")
+    place.ok("delete", "t", "s@next")
+    cron(place, "resume", "s")
+    expect(["s@next"], ticks(place))
+
+
+@test
 def ticks_stay_where_jobs_are_deleted(place):
     add(place, "s", "--every", "1h")
     place.add("t", "job", "--delay", "1h")

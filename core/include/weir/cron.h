@@ -71,7 +71,8 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_cron_set(struct weir_reactor *reactor,
                                                    struct weir_error *err);
 
 /* Delete it, stop adding its jobs, or go on with the next time. Jobs that are
- * there stay. In `fn`: WEIR_ENOTFOUND. */
+ * there stay. In `fn`: WEIR_ENOTFOUND; WEIR_EINVAL: it cannot go on, a job that
+ * somebody added has the id NAME@next. */
 enum weir_cron_verb { WEIR_CRON_DELETE, WEIR_CRON_PAUSE, WEIR_CRON_RESUME };
 WEIR_API WEIR_MUST_CHECK int weir_reactor_cron(struct weir_reactor *reactor,
                                                const char *topic,

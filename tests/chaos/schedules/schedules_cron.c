@@ -67,7 +67,7 @@ void sched_change_one(struct sched_run *run, size_t name, enum sched_verb verb,
 
 void sched_op_change(struct sched_run *run)
 {
-    static const enum sched_verb verbs[] = {SET,   SET,    SET,    SET,
+    static const enum sched_verb verbs[] = {SET,   SET,    SET,    PAUSE,
                                             PAUSE, RESUME, RESUME, DELETE};
     size_t name = sched_pick(run, NAMES), what = sched_pick(run, WHATS);
 

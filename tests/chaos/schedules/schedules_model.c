@@ -81,8 +81,9 @@ const char *sched_change(struct sched_model *model, size_t name,
     sched_tick_id(name, id);
     if (before == 0 && verb != SET)
         return "none";
-    if (before == 0 && sched_find(model, id) != NULL)
-        return "taken";
+    if (before != 'A' && (before == 0 || verb == RESUME) &&
+        sched_find(model, id) != NULL)
+        return "taken"; /* somebody's job has the id */
     if (verb == SET)
         wants = before == 0 ? 'A' : before;
     if (verb == SET && (before == 0 || schedule->what != what)) {

@@ -202,7 +202,7 @@ void sched_op_add(struct sched_run *run)
 
     sched_tick_id(name, tick_id);
     plan.from_ms = schedule->from_ms;
-    if (schedule->state == 0 && sched_chance(run, 30))
+    if (schedule->state != 'A' && sched_chance(run, 60))
         memcpy(id, tick_id, sizeof(id));
     else
         (void)weir__occurrence_id(
@@ -281,8 +281,12 @@ void sched_delete_job(struct sched_run *run, struct sched_job *job)
 void sched_op_slot(struct sched_run *run)
 {
     static const enum sched_state states[] = {WAITS, RUNS, DEAD, DEAD};
-    struct sched_job *job = sched_job_in(run, states[sched_pick(run, 4)]);
+    struct sched_job *job;
+    char id[ID_CAP];
 
+    sched_tick_id(sched_pick(run, NAMES), id);
+    job = sched_chance(run, 30) ? sched_find(&run->model, id)
+                                : sched_job_in(run, states[sched_pick(run, 4)]);
     if (job == NULL)
         return;
     if (job->is_tick) {

@@ -35,14 +35,17 @@ local id = name .. '@next'
 if (call('HGET', ids, id) or '') ~= seq then return { 'moved' } end
 local state, from, old_at, old = read_schedule(call('HGET', cron, name))
 if verb ~= 'set' and not state then return { 'none' } end
-if not state and seq ~= '' then return { 'taken' } end
+if seq ~= '' and (not state or state == 'P' and verb == 'resume') then
+  return { 'taken' }
+end
 if verb == 'set' and not state and call('HLEN', cron) >= MOST then
   return { 'full' }
 end
 
--- Its verdict, where it runs, is refused then, with the job that it adds.
+-- Its verdict, where it runs, is refused then, with the job that it adds. What
+-- has its id while the schedule rests is somebody's job.
 local function remove_tick()
-  if seq == '' then return end
+  if seq == '' or state ~= 'A' then return end
   local pack = read_pack(pack_key)
   local job = find_slot(wait, run, seq, pack.last, slots_with(pack, id),
                         due_key)

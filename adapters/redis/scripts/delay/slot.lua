@@ -11,7 +11,7 @@
 --       ('' = by the pack's id block; else the id is a made one and not in the
 --       index); and to reschedule: topic, r<ms> from now or a<ms> server time
 -- Reply { 'none' } no such job | { 'moved' } the index has changed, ask again |
---       { 'tick' } it is to stay, while there is its schedule (cron.lua) |
+--       { 'tick' } it is to stay, while its schedule goes on (cron.lua) |
 --       { scheduled|ready|running|dead, due ms or -1, leases that
 --       ended and count (suspect.lua), slot }, of a running one, where these
 --       keys are given, behind that ms until its lease ends, when it was
@@ -92,9 +92,11 @@ local function tell_lease(lease, held)
 end
 if running and KEYS[12] and not deletes then tell_lease(KEYS[11], KEYS[12]) end
 if not deletes and not (reschedules and not running) then return reply end
-if sub(id, -5) == '@next' and
-   redis.pcall('HEXISTS', sub(wait, 1, -5) .. 'cron', sub(id, 1, -6)) == 1 then
-  return { 'tick' }
+if sub(id, -5) == '@next' then -- one that rests has none
+  local value = redis.pcall('HGET', prefix .. 'cron', sub(id, 1, -6))
+  if type(value) == 'string' and sub(value, 1, 1) == 'A' then
+    return { 'tick' }
+  end
 end
 
 local lane = is_laned and redis.pcall('HGET', prefix .. 'of', seq)
