@@ -81,6 +81,43 @@ TEST(a_take_outlives_a_server_that_stands_still_where_nobody_else_asks)
     EXPECT_INT(1, look()->done_total);
 }
 
+/* Of another kind. */
+static void outlive(const char *kind, const char *topic)
+{
+    take_with = brief;
+    host_open(NULL);
+    EXPECT_INT(WEIR_OK, weir_reactor_declare(weir, topic, kind, NULL));
+    add_to(topic, NULL);
+    EXPECT_INT(WEIR_OK, call_take(weir, topic, 1, 3600000));
+    AWAIT(take_count == 1);
+    stand_still();
+    outlast_lease();
+    go_on();
+    settle(0, WEIR_DONE);
+    expect_settled("OK ");
+    EXPECT_STR("", lost);
+}
+
+TEST(an_entry_of_a_list_outlives_a_server_that_stands_still)
+{
+    outlive("list", "orders");
+}
+
+TEST(an_entry_of_a_stream_outlives_a_server_that_stands_still)
+{
+    outlive("stream", "orders");
+}
+
+TEST(a_parked_message_outlives_a_server_that_stands_still)
+{
+    outlive("concurrent", "orders");
+}
+
+TEST(an_event_outlives_a_server_that_stands_still)
+{
+    outlive("bounded", "events");
+}
+
 TEST(a_verdict_that_a_server_has_when_it_goes_on_counts_once)
 {
     open_with_take(NULL);
