@@ -28,8 +28,10 @@ struct weir_reactor *host_reactor(const struct weir_options *options)
     return reactor;
 }
 
-static void open_loop(const struct weir_options *options)
+void host_open_at(struct redis_proc *running,
+                  const struct weir_options *options)
 {
+    server = running;
     loop = ev_loop_new(0);
     EXPECT_TRUE(loop != NULL);
     ev_timer_init(&tick, on_tick, .002, .002);
@@ -40,14 +42,12 @@ static void open_loop(const struct weir_options *options)
 
 void host_open(const struct weir_options *options)
 {
-    server = redis_start(NULL);
-    open_loop(options);
+    host_open_at(redis_start(NULL), options);
 }
 
 void host_open_on(const struct redis_options *options)
 {
-    server = redis_start(options);
-    open_loop(NULL);
+    host_open_at(redis_start(options), NULL);
 }
 
 void host_close(void)

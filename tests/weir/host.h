@@ -18,6 +18,8 @@ extern struct weir_reactor *weir; /* NULL: there is none, or no more */
 /* The server and the loop are put into the options; NULL: no others. */
 void host_open(const struct weir_options *options);
 void host_open_on(const struct redis_options *options);
+void host_open_at(struct redis_proc *running,
+                  const struct weir_options *options);
 struct weir_reactor *host_reactor(const struct weir_options *options);
 void host_close(void);
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/weir/take_fixture.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 
 struct weir_take *takes[WEIR_MAX_TAKE];
 size_t take_count, answer_count;
@@ -147,6 +149,24 @@ const char *state_of(const char *id)
     EXPECT_INT(WEIR_OK, weir_reactor_show(weir, "orders", id, on_shown, NULL));
     AWAIT(state != NULL);
     return state;
+}
+
+void stand_still(void)
+{
+    redis_kill(server, SIGSTOP);
+    EXPECT_INT(redis_pid(server), waitpid(redis_pid(server), NULL, WUNTRACED));
+}
+
+void go_on(void)
+{
+    redis_kill(server, SIGCONT);
+}
+
+void send_all(void)
+{
+    host_give_up_at = ev_time() + 60.;
+    for (int i = 0; i < 5; i++)
+        host_turn();
 }
 
 static struct weir_stats stats;

@@ -46,6 +46,13 @@ void expect_settled(const char *codes);
 const char *state_of(const char *id);
 extern struct weir_counters counters; /* of that */
 
+/* The server stands still: what it is sent it reads when it goes on. */
+void stand_still(void);
+void go_on(void);
+
+/* A few turns, so that what was asked for is on its way. */
+void send_all(void);
+
 /* By tests that count: of "orders". */
 const struct weir_stats *look(void);
 

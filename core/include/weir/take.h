@@ -8,10 +8,18 @@
  * kind.
  *
  * A take is one job, from the callback that hands it over until it is settled.
- * Meanwhile it is what a pending run is: the reactor renews its lease; it ends
- * as timed out at the topic's `timeout`; weir_reactor_stop waits for it,
- * weir_reactor_give_back gives it back. When the reactor is freed it comes back
- * with the end of its lease. */
+ * Meanwhile it is what a pending run is: the reactor renews its lease, as long
+ * as the loop runs; it ends as timed out at the topic's `timeout`;
+ * weir_reactor_stop waits for it, weir_reactor_give_back gives it back. When
+ * the reactor is freed it comes back with the end of its lease.
+ *
+ * While the server is away calls and verdicts wait, and reach the one that
+ * comes back, or takes over; takes are out meanwhile. Where it, or the host,
+ * stood still for longer than the lease, a take is the host's as long as nobody
+ * else has its job, and who settles it is told.
+ *
+ * Jobs that count as done when they are taken (`sync`, `auto_ack`) never come
+ * back by themselves: what is said of them here holds for the others. */
 
 #include <weir/weir.h>
 
@@ -28,9 +36,10 @@ struct weir_take;
 
 /* Answers a call, once. WEIR_OK: `takes`, borrowed for the callback, are the
  * host's; none was due in time: `count` is 0. Else there are none: WEIR_EKIND
- * (the topic is of another kind), WEIR_ECONN (no connection within
- * `request_timeout_ms` more than was to be waited for), what the server said
- * instead, WEIR_ECANCELED (the reactor stops or was freed). */
+ * (the topic is of another kind), WEIR_ECONN (no connection, or no answer of
+ * the server, within `request_timeout_ms` more than was to be waited for), what
+ * the server said instead, WEIR_ECANCELED (the reactor stops or was freed).
+ * Jobs that come later go back as if nobody had taken them. */
 typedef void (*weir_taken_fn)(int code, struct weir_take *const *takes,
                               size_t count, void *arg);
 
@@ -78,10 +87,13 @@ WEIR_API struct weir_job *weir_take_job(const struct weir_take *take);
  * a delay topic also where the job was given back too late, which changes
  * nothing. WEIR_ENOTFOUND: the take was lost before, or the server no longer
  * had the job under its lease; the latter also where a connection broke and a
- * verdict that had arrived was sent again. WEIR_EUNKNOWN, WEIR_ECONN: perhaps
- * not, the job then comes back with the end of its lease. WEIR_ESERVER and
- * WEIR_ENOMEM: not, likewise. WEIR_ECANCELED: the reactor was freed, nobody
- * knows. A verdict of a delay topic waits for a server that is full. */
+ * verdict that had arrived was sent again, and at a server that took over
+ * without having heard of the take. WEIR_EUNKNOWN: no answer came, perhaps not.
+ * WEIR_ECONN: no connection within `request_timeout_ms`, not. WEIR_EFULL (too
+ * much waits for one), WEIR_ESERVER and WEIR_ENOMEM: not, either; where it has
+ * not, the job comes back with the end of its lease. WEIR_ECANCELED: the
+ * reactor was freed, nobody knows. A verdict of a delay topic waits for a
+ * server that is full. */
 typedef void (*weir_take_settled_fn)(int code, void *arg);
 
 struct weir_settlement {

@@ -166,10 +166,11 @@ WEIR_API void weir_reactor_on_idle(struct weir_reactor *reactor,
 
 /* Stop serving, for good: claim no more, settle what ran, wait for what is
  * pending, give back what was claimed and not started; when the server has
- * acknowledged all of it, run `done` once, from a later turn. That may take for
- * ever while there is no connection: a host that cannot wait sets a timer of
- * its own and frees the reactor. `done` may be NULL; a second call replaces it.
- * Requests still work. */
+ * acknowledged all of it, or could not be asked within `request_timeout_ms`,
+ * run `done` once, from a later turn. That may take for ever while the server
+ * is full: a host that cannot wait sets a timer of its own and frees the
+ * reactor. `done` may be NULL; a second call replaces it. Requests still
+ * work. */
 typedef void (*weir_stopped_fn)(void *arg);
 WEIR_API void weir_reactor_stop(struct weir_reactor *reactor,
                                 weir_stopped_fn done, void *arg);

@@ -30,9 +30,17 @@ if options[3] ~= ARGV[5] then
   grace = meet_server(meta, alive, 'claimed', options[3], ARGV[5],
                       tonumber(ARGV[3]), now)
 end
+local found, waiting, lost = {}, call('LLEN', fifo), {}
+call('HLEN', parked)
+for i = 6, #ARGV, 2 do -- first: who asks lives, however late
+  if call('ZSCORE', alive, ARGV[i + 1]) then
+    call('ZADD', alive, now + ARGV[3], ARGV[i + 1])
+  else
+    lost[#lost + 1] = tonumber(ARGV[i])
+  end
+end
 local dead = grace > 0 and {} or
              call('ZRANGEBYSCORE', alive, '-inf', '(' .. now, 'LIMIT', 0, 100)
-local found, waiting = {}, call('LLEN', fifo)
 for _, owner in ipairs(dead) do
   local message = call('HGET', parked, owner)
   if message then found[#found + 1] = message end
@@ -46,11 +54,5 @@ increment(meta, 'crashed', #found)
 local reply = { 1, number_of(options[2]) * 2 + (options[1] and 1 or 0),
                 waiting + #found }
 if options[1] then fall_asleep(idle, ARGV[2], '-inf') end
-for i = 6, #ARGV, 2 do
-  if call('ZSCORE', alive, ARGV[i + 1]) then
-    call('ZADD', alive, now + ARGV[3], ARGV[i + 1])
-  else
-    reply[#reply + 1] = tonumber(ARGV[i])
-  end
-end
+for _, index in ipairs(lost) do reply[#reply + 1] = index end
 return reply
