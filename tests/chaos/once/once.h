@@ -31,6 +31,7 @@ struct once_job {
     struct once_pack *pack;
     unsigned slot;
     enum once_state state;
+    bool has_moved; /* into another pack */
     int64_t added_ms, due_ms, died_ms;
     char node[20]; /* RUNS: what was claimed */
     uint64_t token;

@@ -48,6 +48,24 @@ static int64_t later(int64_t one, int64_t other)
     return one > other ? one : other;
 }
 
+/* A window behind the holder, unless it takes that one's place. */
+static int64_t throttle(const struct once *once, const struct once_key *key,
+                        const struct once_rule *rule, int64_t due_ms,
+                        struct once_job **ret_old)
+{
+    struct once_job *waiter = key->holder->state == WAITS ? key->holder : NULL;
+    int64_t at =
+        waiter != NULL && !waiter->has_moved ? waiter->due_ms : key->due;
+
+    if (once->now_ms < at && waiter == NULL)
+        return later(due_ms, at);
+    if (once->now_ms < at && due_ms <= at) {
+        *ret_old = waiter;
+        return at;
+    }
+    return later(due_ms, at + rule->ms);
+}
+
 /* When it is due; -1: it is refused. `*ret_old`: whose place it takes. */
 static int64_t decide(const struct once *once, const struct once_key *key,
                       const struct once_rule *rule, int64_t due_ms,
@@ -58,12 +76,8 @@ static int64_t decide(const struct once *once, const struct once_key *key,
         has_holder && key->holder->state == WAITS ? key->holder : NULL;
     int64_t first = once->now_ms;
 
-    if (rule->mode == THROTTLE && has_holder) {
-        if (once->now_ms >= key->due)
-            return later(due_ms, key->due + rule->ms);
-        *ret_old = waiter;
-        return later(due_ms, key->due);
-    }
+    if (rule->mode == THROTTLE && has_holder)
+        return throttle(once, key, rule, due_ms, ret_old);
     if (rule->mode == THROTTLE)
         return due_ms;
     if (has_holder && (rule->mode == REJECT || waiter == NULL))

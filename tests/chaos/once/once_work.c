@@ -159,6 +159,7 @@ void once_op_finish(struct once_run *run)
 
         moved = once_pack_new(run);
         once_put(moved, job);
+        job->has_moved = true;
         once_stage(run, moved, true);
         settle(run, &before, moved, false);
         from->jobs[before.slot] = NULL;
@@ -210,8 +211,10 @@ void once_op_requeue(struct once_run *run)
     call_queue(&run->caller);
     weir__buf_fini(&died);
     text_format(&run->wanted, "(%u)", pack->count);
-    for (size_t i = 0; i < pack->count; i++)
+    for (size_t i = 0; i < pack->count; i++) {
+        pack->jobs[i]->has_moved = true;
         once_enter(&run->once, pack->jobs[i], run->once.now_ms);
+    }
     once_check(run);
 }
 

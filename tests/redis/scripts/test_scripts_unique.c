@@ -367,7 +367,34 @@ TEST(throttled_jobs_are_due_a_window_apart_and_the_last_one_stays)
     EXPECT_INT(due_of('a') + 60000, due_of('c'));
     EXPECT_STR("1", add_at('d', "", "a2000000000000", "k", "throttle 60000"));
     EXPECT_INT(2000000000000, due_of('d'));
-    EXPECT_INT(2, script_stat("waiting"));
+    EXPECT_INT(3, script_stat("waiting")); /* c runs before that */
+}
+
+TEST(throttled_jobs_with_delays_put_nobody_off)
+{
+    EXPECT_STR("1", add_at('a', "", "r20000", "k", "throttle 60000"));
+    EXPECT_STR("1", add_at('b', "", "r30000", "k", "throttle 60000"));
+    EXPECT_TRUE(waits('a'));
+    EXPECT_INT(due_of('a') + 60000, due_of('b'));
+    EXPECT_STR("1", add_at('c', "", "r40000", "k", "throttle 60000"));
+    EXPECT_TRUE(!waits('b'));
+    EXPECT_INT(due_of('a') + 60000, due_of('c'));
+}
+
+TEST(a_throttled_job_has_the_time_that_somebody_gave_it)
+{
+    long long due;
+
+    EXPECT_STR("1", add_k('a', "throttle 60000"));
+    EXPECT_STR("1", add_k('b', "throttle 60000"));
+    due = redis_int(script_proc, "EVAL %s 0",
+                    "local at = redis.call('ZSCORE', 'weir:{t}:wait', "
+                    "'aaaaaaaaaaaa0000') redis.call('ZADD', 'weir:{t}:wait', "
+                    "at, 'bbbbbbbbbbbb0000') return at + 0");
+    EXPECT_STR("1", add_k('c', "throttle 60000"));
+    EXPECT_TRUE(waits('b')); /* its time has come */
+    EXPECT_INT(due, due_of('b'));
+    EXPECT_INT(due + 60000, due_of('c'));
 }
 
 TEST(a_throttled_job_goes_at_once_when_the_window_is_over)

@@ -42,6 +42,7 @@ local function lane_turns(rules, most)
       local full = tonumber(call('HGET', prefix .. 'rates', lane.key) or 0)
       local all = step * burst
       key.full = min(math.max(full or 0, time_us), time_us + all)
+      key.is_used = key.full < (full or 0) -- by a rate that was lower
       key.tokens = floor((time_us + all - key.full) / step + 1e-6)
     end
     return key

@@ -116,13 +116,15 @@ local function remove(entry)
 end
 
 -- A throttled job is due one window behind the one before it. One whose time
--- has not come yet gives its place, and its time, to the next one.
+-- has not come yet gives its place, and its time, to the next one, unless that
+-- is due later by itself. A job that moved had its time once.
 local function throttle(job, entry)
   if not entry then return job.due end
-  if now < entry.due then
-    return math.max(job.due, entry.due), waits(entry) and entry
-  end
-  return math.max(job.due, entry.due + job.rule.ms)
+  local score, at = waits(entry), entry.due
+  if score and not entry.pack then at = floor(tonumber(score)) % 2 ^ 44 end
+  if now < at and not score then return math.max(job.due, at) end
+  if now < at and job.due <= at then return at, entry end
+  return math.max(job.due, at + job.rule.ms)
 end
 
 -- When a job is due under its key, and whose place it takes; nil: it may not be
