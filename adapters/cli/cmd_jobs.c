@@ -124,13 +124,15 @@ const struct weir__command weir__cmd_list = {
     .summary = "List jobs of a topic",
     .details =
         "Scheduled ones first, then ready, running and dead ones; those "
-        "that are\nscheduled or ready by due time; or those with the ids that "
-        "are given. Of several\nconditions all have to be true.\n\nJobs of "
-        "delay topics that stay as they are come once. What changes meanwhile "
-        "may\nbe missed or come twice. Events of bounded topics "
-        "come by group, in the order\nof their turns, due when they were "
-        "added. With --json: an array of what weir\nshow prints, without "
-        "\"lease_left_ms\".",
+        "that are\nscheduled or ready by due time; or those with the ids "
+        "that are given. Of several\nconditions all have to be true.\n\nOf "
+        "delay topics three sorts follow each other, each by due time: "
+        "jobs that were\nadded alone or with others of their due time, "
+        "with others of other due times,\nwith a key or a priority. Jobs "
+        "that stay as they are come once. What changes\nmeanwhile may be "
+        "missed or come twice. Events of bounded topics come by group,\nin "
+        "the order of their turns, due when they were added. With --json: "
+        "an array of\nwhat weir show prints, without \"lease_left_ms\".",
     .example = "weir list order.close --state ready --where '.body.order > 40'",
     .exits = "0 listed, also when there are none, 1 --where failed on a job,\n"
              "  2 wrong usage, 3 no such topic, or no job of an id, 5 server\n"

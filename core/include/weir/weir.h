@@ -498,7 +498,9 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_purge(struct weir_reactor *reactor,
 
 /* Jobs in one state, or in any when `state` is -1, each state in its order
  * (scheduled and ready by due time, running by token, dead by time of death),
- * at most `limit`; one call of `fn` each, then one with `job` NULL.
+ * at most `limit`; one call of `fn` each, then one with `job` NULL. Of a
+ * `delay` topic those that were added together with jobs of other due times
+ * come behind the others, and behind them those with a key or a priority.
  *
  * A page of the store at a time. Of a `delay` topic, what keeps its state and
  * due time meanwhile comes once, whatever else comes and goes; or twice where
