@@ -6,7 +6,7 @@ import os
 import time
 
 from ledger import Ledger
-from e2e import expect, expect_true, test
+from e2e import PATIENCE, expect, expect_true, test
 from server import Server
 
 KILLS = int(os.environ.get("WEIR_CHAOS_KILLS", "20"))
@@ -100,6 +100,7 @@ def never_more_jobs_run_than_may_though_workers_are_killed(place):
     ledger.has_runs(50)
     kill_some(ledger, (0.05, 0.3))
     ledger.limit = 0
+    ledger.drain(PATIENCE + KILLS)  # who was killed kept its places
     ledger.close("%d kills" % KILLS)
     most = most_at_once(ledger)
     print("%d jobs at once at most" % most)

@@ -416,8 +416,8 @@ static void finish(void)
                      "'weir:{t}:lease', 0, -1)) do redis.call('ZADD', "
                      "'weir:{t}:lease', 1, token) end return 'OK'");
     (void)lane_claim("0", model.limits);
-    for (int job = 1; job < model.next; job++)
-        if (model.states[job] == ADDED)
+    for (int job = 1; job < model.next; job++) /* those of ended leases, too */
+        if (model.states[job] == ADDED || model.states[job] == CLAIMED)
             (void)lane_slot("reschedule", job, "r0");
     for (int i = 0; i < 600 && model.alive > 0 && model.problem == NULL; i++) {
         claim_rest();

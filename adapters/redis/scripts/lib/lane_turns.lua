@@ -210,9 +210,11 @@ local function lane_turns(rules, most)
         call('HDEL', prefix .. 'rates', some[i])
       end
     end
-    for _, seq in ipairs(call('HRANDFIELD', prefix .. 'of', '-2')) do
-      if call('EXISTS', prefix .. 'p:' .. seq) == 0 then
-        call('HDEL', prefix .. 'of', seq)
+    local of = call('HRANDFIELD', prefix .. 'of', '-2', 'WITHVALUES')
+    for i = 1, #of, 2 do
+      if call('EXISTS', prefix .. 'p:' .. of[i]) == 0 then
+        leave_lane(prefix, of[i] .. '0000', of[i + 1], now)
+        call('HDEL', prefix .. 'of', of[i])
       end
     end
   end
