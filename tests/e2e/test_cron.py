@@ -14,6 +14,7 @@ from e2e import (PATIENCE, eventually, expect, expect_in, expect_true,
 from redis_server import use_good_plugins
 from resp import Client, ReplyError
 from schedules import add, cron, moment_of, ticks
+from web import TOKEN, Web
 
 ID = re.compile(r"^(.+)@\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$")
 
@@ -167,12 +168,43 @@ def ticks_stay_where_jobs_are_deleted(place):
         .expect_complaint(2, "weir cron delete")
     place.weir("topic", "delete", "t", "--yes") \
         .expect_complaint(1, "it has schedules, such as s")
+    place.weir("topic", "set", "t", "kind=list").expect_complaint(
+        2, "the topic has schedules and stays of kind delay: weir cron delete")
     cron(place, "pause", "s")
     place.weir("topic", "delete", "t", "--yes") \
         .expect_complaint(1, "it has schedules, such as s")
     cron(place, "delete", "s")
     place.ok("topic", "delete", "t")
     expect([], redis(place)("KEYS", "weir:{t}:*"))
+
+
+@test
+def conditions_mean_jobs_and_no_ticks(place):
+    add(place, "s", "--every", "1h")
+    for verb, *more in (("delete",), ("reschedule", "--delay", "2h")):
+        for chosen in (("--where", "true"), ("--state", "scheduled"),
+                       ("--where", "true", "--dry-run")):
+            result = place.weir(verb, "t", *chosen, *more)
+            expect(0, result.code, result.err)
+            expect("would %s 0 jobs\n" % verb if "--dry-run" in chosen
+                   else verb.rstrip("e") + "ed 0\n", result.out)
+    place.add("t", "job", "--delay", "1h")
+    expect(1, place.ok("delete", "t", "--where", "true")["deleted"])
+    expect(["s@next"], ticks(place))
+
+
+@test
+def the_page_says_of_a_tick_what_it_is(place):
+    add(place, "s", "--every", "1h")
+    web = Web(place, token=TOKEN)
+    eventually(lambda: web.get("/readyz").code == 200, "it is connected")
+    for verb, body in (("delete", b"{}"), ("reschedule", b'{"delay":"1s"}')):
+        answer = web.post("/api/topics/t/jobs/s@next/" + verb, body,
+                          Authorization="Bearer " + TOKEN)
+        expect(400, answer.code)
+        expect_in("is the tick of a schedule; see weir cron delete",
+                  answer.text)
+    expect(["s@next"], ticks(place))
 
 
 @test
