@@ -327,6 +327,33 @@ def a_run_by_hand_that_is_refused_says_why(place):
 
 
 @test
+def a_run_by_hand_of_a_moment_that_has_a_job_says_so(place):
+    add(place, "s", "--every", "1h")
+    begin = int(time.time() + 1) * 1000
+
+    def job_id(ms):
+        text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ms // 1000))
+        return "s@%s%sZ" % (text, ".%03d" % (ms % 1000) if ms % 1000 else "")
+
+    place.ok("add", "t", "--jsonl", "-", stdin="".join(
+        '{"id":"%s","delay":"1h"}\n' % job_id(begin + i)
+        for i in range(60000)))
+    wait_until(begin)
+    result = place.weir("cron", "run", "s", "--topic", "t")
+    result.expect_complaint(4, 'weir: a job "s@', '" exists already in topic '
+                            '"t"; nothing was changed')
+
+
+@test
+def what_is_wrong_with_the_name_of_a_schedule_is_told(place):
+    for name in ("a b", "", "x" * 41):
+        for words in (("add", name, "--every", "1s"), ("pause", name),
+                      ("show", name), ("run", name), ("delete", name)):
+            place.weir("cron", *words, "--topic", "t").expect_complaint(
+                2, '"%s" is no name of a schedule' % name)
+
+
+@test
 def jobs_of_a_schedule_have_no_key_and_those_by_hand_have_one(place):
     place.ok("topic", "set", "t", "unique=body.u", "key=body.k",
              "key_parallel=1")
