@@ -373,3 +373,12 @@ def an_option_that_is_ignored_is_told_to_who_adds(place):
             result = place.weir("add", topic, *args, "--log-level", "error",
                                 stdin=lines)
             expect([], result.sentences)
+
+
+@test
+def a_key_that_is_no_utf8_is_refused(place):
+    for option in ("--key", "--unique"):
+        place.weir("add", "t", option, "k\udcff").expect_complaint(
+            2, option + ": invalid UTF-8 at byte 2")
+    expect([], place.ok("topics")["topics"])
+    place.ok("add", "t", "--key", "\u00fc", "--unique", "\u20ac")
