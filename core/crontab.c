@@ -191,6 +191,11 @@ static int parse_part(enum field field, struct weir_slice part, uint64_t *set,
 
     if (take_last(field, part, cron))
         return WEIR_OK;
+    if (field == DAY_OF_MONTH &&
+        (find(part, 'L') < part.len || find(part, 'l') < part.len))
+        return refuse(err, field, part,
+                      "has more than the L: that stands "
+                      "alone, for the last day");
     range = cut(&text, slash);
     rc = parse_range(field, range, has_step, &lo, &hi, err);
     if (rc == WEIR_OK && has_step)
@@ -202,16 +207,28 @@ static int parse_part(enum field field, struct weir_slice part, uint64_t *set,
     return WEIR_OK;
 }
 
+/* Of a part of a field, up to its step. */
+static bool lacks_number(struct weir_slice part)
+{
+    size_t len = find(part, '/');
+
+    return len == 0 || part.ptr[0] == '-' || part.ptr[len - 1] == '-';
+}
+
 static int parse_field(enum field field, struct weir_slice text,
                        uint64_t *ret_set, struct weir__cron *cron,
                        struct weir_error *err)
 {
+    const struct weir_slice whole = text;
     uint64_t set = 0;
 
     do {
         bool is_last = find(text, ',') == text.len;
-        int rc =
-            parse_part(field, cut(&text, find(text, ',')), &set, cron, err);
+        struct weir_slice part = cut(&text, find(text, ','));
+        int rc = lacks_number(part)
+                     ? refuse(err, field, whole,
+                              "lacks a number beside a comma, - or /")
+                     : parse_part(field, part, &set, cron, err);
 
         if (rc < 0)
             return rc;

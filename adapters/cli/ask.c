@@ -96,13 +96,14 @@ enum weir__exit weir__ask_end_list(struct weir__ask *ask, int code)
 
 /* --- the frame ---------------------------------------------------------- */
 
-/* The first operand is a topic; the usage line says whether the second is an
- * id. */
+/* The first operand is a topic, but for NAME, which a schedule has; the usage
+ * line says whether the second is an id. */
 static bool take_operands(struct weir__ask *ask)
 {
     const char *const *operand = ask->args->operand;
 
-    if (ask->args->operand_count > 0)
+    if (ask->args->operand_count > 0 &&
+        strcmp(ask->command->operands, "NAME") != 0)
         ask->topic = operand[0];
     if (ask->args->operand_count > 1 &&
         strstr(ask->command->operands, "ID") != NULL)

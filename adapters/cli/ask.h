@@ -37,6 +37,7 @@ struct weir__ask {
     uint64_t count;                /* in the answer; of a list: printed */
     char text[480];                /* an id, or why it was refused */
     char holder[WEIR_MAX_ID + 1];  /* of the id or the key of a new job */
+    char own_id[WEIR_MAX_ID + 1];  /* that the command made for a new job */
     char near[WEIR_MAX_TOPIC + 1]; /* to the name of a topic that is new */
 
     /* Of a list. */

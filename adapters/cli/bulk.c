@@ -155,14 +155,21 @@ static void print_line(struct weir__bulk *bulk, const struct weir_job_info *job)
                     ferror(stdout) != 0;
 }
 
+/* Only a list shows ticks of schedules: they are nobody's jobs. */
+static bool takes(struct weir__bulk *bulk, const struct weir_job_info *job)
+{
+    if (job->is_tick &&
+        (bulk->rule->print_line != NULL || bulk->rule->done != NULL))
+        return false;
+    return weir__filter_takes(&bulk->filter, bulk->ask.topic, job);
+}
+
 static void mean(struct weir__bulk *bulk, const struct weir_job_info *job)
 {
-    if (bulk->is_full ||
-        !weir__filter_takes(&bulk->filter, bulk->ask.topic, job))
+    if (bulk->is_full || !takes(bulk, job))
         return;
     if (bulk->rule->print_line != NULL) {
-        if (!job->is_tick)
-            print_line(bulk, job);
+        print_line(bulk, job);
         return;
     }
     if (bulk->rule->done == NULL) {

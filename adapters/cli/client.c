@@ -246,6 +246,11 @@ static void on_log(const struct weir_log_line *line, void *arg)
     struct weir__client *client = arg;
     bool is_debug = client->cli->log_level == WEIR_LEVEL_DEBUG;
 
+    if (line->event != NULL && strcmp(line->event, "ignored") == 0) {
+        if (line->level >= client->cli->log_level) /* no sentence tells it */
+            (client->log != NULL ? client->log : weir__log_line)(line, NULL);
+        return;
+    }
     if (line->level >= WEIR_LEVEL_WARN)
         copy_text(client->refusal, sizeof(client->refusal), line->text);
     if (client->log != NULL && client->reactor != NULL &&

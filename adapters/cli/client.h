@@ -65,8 +65,9 @@ enum weir__exit weir__client_find(struct weir__client *client,
 
 /* Ready to issue requests, connecting. `log` receives log lines; NULL: they
  * are shown at level debug only, because the command says itself what went
- * wrong. Requests wait for `patience_ms`; 0: 10 s, 30 s in a cluster.
- * WEIR__EXIT_NONE, or what to exit with: then nothing is to be closed.
+ * wrong; that a stored option is ignored is shown as any warning. Requests wait
+ * for `patience_ms`; 0: 10 s, 30 s in a cluster. WEIR__EXIT_NONE, or what to
+ * exit with: then nothing is to be closed.
  * BLOCKS while the private server starts. */
 enum weir__exit weir__client_open(struct weir__client *client,
                                   const struct weir__cli *cli,

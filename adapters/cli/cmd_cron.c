@@ -8,6 +8,7 @@
 #include "adapters/cli/output.h"
 #include "adapters/cli/time.h"
 #include "adapters/json/json.h"
+#include "core/assert.h"
 #include "core/schedule.h"
 #include "core/text.h"
 
@@ -23,20 +24,25 @@ enum { NEXT_SHOWN = 5 };
 static const struct weir__flag topic_flags[] = {{TOPIC_FLAG}};
 
 /* The operand is the schedule's name. */
+static const char *name_of(const struct weir__ask *ask)
+{
+    return ask->args->operand[0];
+}
+
+/* And the name of the schedule. */
 static bool check_topic(struct weir__ask *ask)
 {
+    const struct weir_cron cron = {.name = name_of(ask), .every_ms = 1000};
+    struct weir_error err = {0};
+
     ask->topic = ask->args->value[0];
     if (ask->topic != NULL)
-        return weir__operand_topic(ask->topic);
+        return weir__told(weir_cron_check(&cron, &err), &err) &&
+               weir__operand_topic(ask->topic);
     weir__complain("%s needs --topic T; weir cron list tells which have "
                    "schedules",
                    ask->command->name);
     return false;
-}
-
-static const char *name_of(const struct weir__ask *ask)
-{
-    return ask->args->operand[0];
 }
 
 static enum weir__exit refuse(struct weir__ask *ask, int code)
@@ -513,9 +519,8 @@ const struct weir__command weir__cmd_cron_show = {
 static int add_now(struct weir__ask *ask, const struct weir_cron_info *info)
 {
     const struct weir_cron *cron = &info->cron;
-    char id[WEIR__OCCURRENCE_CAP];
     const struct weir_new_job job = {
-        .id = id,
+        .id = ask->own_id,
         .body = cron->body,
         .retry = cron->retry,
         .ttl_ms = cron->ttl_ms,
@@ -524,8 +529,11 @@ static int add_now(struct weir__ask *ask, const struct weir_cron_info *info)
         .header_count = cron->header_count,
     };
 
+    WEIR_ASSERT(sizeof(ask->own_id) >= WEIR__OCCURRENCE_CAP);
     ask->job.body.len = cron->body.len; /* a refusal tells it */
-    (void)weir__occurrence_id(weir__slice_str(cron->name), info->now_ms, id);
+    ask->job.id = ask->own_id;          /* and that */
+    (void)weir__occurrence_id(weir__slice_str(cron->name), info->now_ms,
+                              ask->own_id);
     return weir__ask_add(ask, &job);
 }
 
@@ -579,9 +587,9 @@ const struct weir__command weir__cmd_cron_run = {
     .exits = "0 added, 1 max_pending is reached, or added, but within 10 s\n"
              "  no server confirmed its durability, 2 wrong usage, or the\n"
              "  body is above max_body, or the server cannot confirm the\n"
-             "  durability, 3 no such schedule, 4 another job has the key\n"
-             "  that is in the body (nothing was changed), 5 server\n"
-             "  unreachable",
+             "  durability, 3 no such schedule, 4 a job of this moment is\n"
+             "  there already, or another job has the key that is in the\n"
+             "  body (nothing was changed), 5 server unreachable",
     .needs_kind = true,
     .check = check_topic,
     .ask = ask_run,

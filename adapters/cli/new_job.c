@@ -8,6 +8,7 @@
 #include "core/keys.h"
 #include "core/options.h"
 #include "core/text.h"
+#include "core/utf8.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -103,6 +104,18 @@ static int read_durability(const struct weir__job_texts *texts,
     return weir__option_read(&row, job->durability, &value, err);
 }
 
+/* Bytes that are no UTF-8 would not come through weir export. */
+static int check_key(const char *name, const char *key, struct weir_error *err)
+{
+    const struct weir_slice bytes = weir__slice_str(key);
+    const size_t valid = weir__utf8_valid(bytes);
+
+    if (valid == bytes.len)
+        return weir__key_check(name, bytes, err);
+    return weir__error_set(err, WEIR_EINVAL, "%s: invalid UTF-8 at byte %zu",
+                           name, valid + 1);
+}
+
 static int read_unique(const struct weir__job_texts *texts,
                        struct weir_new_job *job, struct weir_error *err)
 {
@@ -135,7 +148,7 @@ static int read_unique(const struct weir__job_texts *texts,
                                "%s says something of a key: give %s, too", name,
                                own.name);
     }
-    rc = weir__key_check(own.name, weir__slice_str(job->unique), err);
+    rc = check_key(own.name, job->unique, err);
     return rc == WEIR_OK ? weir__key_rule_read(&said, &rule, err) : rc;
 }
 
@@ -148,8 +161,7 @@ static int read_lane(const struct weir__job_texts *texts,
     job->key = texts->value[WEIR__JOB_KEY];
     job->priority = texts->value[WEIR__JOB_PRIORITY];
     if (job->key != NULL)
-        rc = weir__key_check(show(texts, WEIR__JOB_KEY).name,
-                             weir__slice_str(job->key), err);
+        rc = check_key(show(texts, WEIR__JOB_KEY).name, job->key, err);
     return rc < 0 ? rc
                   : weir__priority_read(show(texts, WEIR__JOB_PRIORITY).name,
                                         job->priority, &priority, err);

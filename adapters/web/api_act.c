@@ -9,6 +9,7 @@
 #include "adapters/web/snapshot.h"
 #include "core/assert.h"
 #include "core/mem.h"
+#include "core/schedule.h"
 #include "core/text.h"
 
 #include <stdio.h>
@@ -177,6 +178,24 @@ void weir__api_set(struct weir__web *web, struct weir__http_request *request,
 
 /* --- a job ---------------------------------------------------------------- */
 
+/* Whether the job of the request has the id of a schedule's tick. */
+static bool is_tick(const struct weir__act *act)
+{
+    return weir__tick_name(weir__slice_str(weir__http_part(act->request, 2)))
+               .len > 0;
+}
+
+static void fail_tick(struct weir__act *act)
+{
+    char text[WEIR_MAX_ID + 100];
+
+    (void)snprintf(text, sizeof(text),
+                   "job \"%s\" is the tick of a schedule; see weir cron delete "
+                   "and weir cron pause",
+                   weir__http_part(act->request, 2)); /* fits: it was checked */
+    weir__act_fail(act, WEIR_EINVAL, text);
+}
+
 static void on_deleted(int code, enum weir_job_state was, void *arg)
 {
     struct weir__act *act = arg;
@@ -184,6 +203,8 @@ static void on_deleted(int code, enum weir_job_state was, void *arg)
     if (code == WEIR_OK)
         weir__act_end(act, WEIR__OBJECT(weir__field_str(
                                "was", weir_job_state_name(was))));
+    else if (code == WEIR_EINVAL && is_tick(act))
+        fail_tick(act);
     else
         weir__act_fail(act, code, NULL);
 }
@@ -232,6 +253,10 @@ static void on_due(int code, enum weir_job_state was, int64_t due_ms, void *arg)
 
     if (code == WEIR_OK) {
         weir__act_end(act, WEIR__OBJECT(weir__field_int("due_ms", due_ms)));
+        return;
+    }
+    if (code == WEIR_EINVAL && was <= WEIR_JOB_READY && is_tick(act)) {
+        fail_tick(act);
         return;
     }
     if (code == WEIR_EINVAL)

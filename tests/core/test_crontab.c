@@ -5,6 +5,8 @@
 #include "core/text.h"
 #include "tests/harness/test.h"
 
+#include <stdio.h>
+
 /* Times without a zone; test_cron_vectors.py compares many with croniter. */
 
 enum { DAY = 86400 };
@@ -118,7 +120,6 @@ TEST(times_before_1970_are_passed_over)
 TEST(what_is_wrong_is_named)
 {
     EXPECT_STR("minute: \"60\" is not 0 to 59", refusal("60 * * * *"));
-    EXPECT_STR("minute: \"\" is not 0 to 59", refusal(", * * * *"));
     EXPECT_STR("hour: \"1x\" is not 0 to 23", refusal("0 1x * * *"));
     EXPECT_STR("day of the month: \"0\" is not 1 to 31", refusal("0 0 0 * *"));
     EXPECT_STR("month: \"mai\" is not 1 to 12 or a name of three letters",
@@ -147,6 +148,33 @@ TEST(what_is_wrong_is_named)
                refusal(""));
     EXPECT_STR("no month of \"0 0 31 2,4 *\" has such a day",
                refusal("0 0 31 2,4 *"));
+}
+
+TEST(a_number_that_is_missing_is_told)
+{
+    static const char *const fields[] = {",",  "-1",   "1-", "1,,", "-",
+                                         ",1", "1-/5", "/5", "*,"};
+
+    for (size_t i = 0; i < sizeof(fields) / sizeof(fields[0]); i++) {
+        char text[24], told[80];
+
+        (void)snprintf(text, sizeof(text), "%s * * * *", fields[i]);
+        (void)snprintf(told, sizeof(told),
+                       "minute: \"%s\" lacks a number beside a comma, - or /",
+                       fields[i]);
+        EXPECT_STR(told, refusal(text));
+    }
+}
+
+TEST(l_among_days_of_the_month_stands_alone)
+{
+    EXPECT_STR("day of the month: \"L-3\" has more than the L: that stands "
+               "alone, for the last day",
+               refusal("0 0 L-3 * *"));
+    EXPECT_STR("day of the month: \"15l\" has more than the L: that stands "
+               "alone, for the last day",
+               refusal("0 0 1,15l * *"));
+    EXPECT_INT(at(2028, 2, 1, 0), next("0 0 1,L * *", at(2028, 1, 31, 0)));
 }
 
 TEST(whatever_is_parsed_neither_crashes_nor_hangs)

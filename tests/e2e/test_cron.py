@@ -14,6 +14,7 @@ from e2e import (PATIENCE, eventually, expect, expect_in, expect_true,
 from redis_server import use_good_plugins
 from resp import Client, ReplyError
 from schedules import add, cron, moment_of, ticks
+from web import TOKEN, Web
 
 ID = re.compile(r"^(.+)@\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{3})?Z$")
 
@@ -167,12 +168,43 @@ def ticks_stay_where_jobs_are_deleted(place):
         .expect_complaint(2, "weir cron delete")
     place.weir("topic", "delete", "t", "--yes") \
         .expect_complaint(1, "it has schedules, such as s")
+    place.weir("topic", "set", "t", "kind=list").expect_complaint(
+        2, "the topic has schedules and stays of kind delay: weir cron delete")
     cron(place, "pause", "s")
     place.weir("topic", "delete", "t", "--yes") \
         .expect_complaint(1, "it has schedules, such as s")
     cron(place, "delete", "s")
     place.ok("topic", "delete", "t")
     expect([], redis(place)("KEYS", "weir:{t}:*"))
+
+
+@test
+def conditions_mean_jobs_and_no_ticks(place):
+    add(place, "s", "--every", "1h")
+    for verb, *more in (("delete",), ("reschedule", "--delay", "2h")):
+        for chosen in (("--where", "true"), ("--state", "scheduled"),
+                       ("--where", "true", "--dry-run")):
+            result = place.weir(verb, "t", *chosen, *more)
+            expect(0, result.code, result.err)
+            expect("would %s 0 jobs\n" % verb if "--dry-run" in chosen
+                   else verb.rstrip("e") + "ed 0\n", result.out)
+    place.add("t", "job", "--delay", "1h")
+    expect(1, place.ok("delete", "t", "--where", "true")["deleted"])
+    expect(["s@next"], ticks(place))
+
+
+@test
+def the_page_says_of_a_tick_what_it_is(place):
+    add(place, "s", "--every", "1h")
+    web = Web(place, token=TOKEN)
+    eventually(lambda: web.get("/readyz").code == 200, "it is connected")
+    for verb, body in (("delete", b"{}"), ("reschedule", b'{"delay":"1s"}')):
+        answer = web.post("/api/topics/t/jobs/s@next/" + verb, body,
+                          Authorization="Bearer " + TOKEN)
+        expect(400, answer.code)
+        expect_in("is the tick of a schedule; see weir cron delete",
+                  answer.text)
+    expect(["s@next"], ticks(place))
 
 
 @test
@@ -292,6 +324,33 @@ def a_run_by_hand_that_is_refused_says_why(place):
         4, 'job "%s" of topic "t" has the unique key' % holder)
     expect(["1", holder], sorted(job["id"] for job in place.ok("list", "t")
                                  if not job["id"].endswith("@next")))
+
+
+@test
+def a_run_by_hand_of_a_moment_that_has_a_job_says_so(place):
+    add(place, "s", "--every", "1h")
+    begin = int(time.time() + 1) * 1000
+
+    def job_id(ms):
+        text = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(ms // 1000))
+        return "s@%s%sZ" % (text, ".%03d" % (ms % 1000) if ms % 1000 else "")
+
+    place.ok("add", "t", "--jsonl", "-", stdin="".join(
+        '{"id":"%s","delay":"1h"}\n' % job_id(begin + i)
+        for i in range(60000)))
+    wait_until(begin)
+    result = place.weir("cron", "run", "s", "--topic", "t")
+    result.expect_complaint(4, 'weir: a job "s@', '" exists already in topic '
+                            '"t"; nothing was changed')
+
+
+@test
+def what_is_wrong_with_the_name_of_a_schedule_is_told(place):
+    for name in ("a b", "", "x" * 41):
+        for words in (("add", name, "--every", "1s"), ("pause", name),
+                      ("show", name), ("run", name), ("delete", name)):
+            place.weir("cron", *words, "--topic", "t").expect_complaint(
+                2, '"%s" is no name of a schedule' % name)
 
 
 @test

@@ -354,3 +354,31 @@ def keys_go_with_a_slot_that_moves(place):
         expect("added 90, existing 0, refused 0\n", out)
     expect(30, waiting(place))
     expect_true(min(dues(place)) > max(dues(place)) - 600000, "all are new")
+
+
+@test
+def an_option_that_is_ignored_is_told_to_who_adds(place):
+    ignored = {
+        "unique_else=throttle": "unique_else: throttle needs a duration",
+        "max_wait=5s": "max_wait: only debounce has it"}
+    for i, (option, why) in enumerate(ignored.items()):
+        topic = "t%d" % i
+        place.ok("topic", "set", topic, "unique=body.u", option)
+        told = "warn %s: the stored option is ignored: %s" % (topic, why)
+        for args, lines in ((("--body", '{"u":1}'), None),
+                            (("--jsonl", "-"), '{"body":{"u":1}}\n' * 2)):
+            result = place.weir("add", topic, *args, stdin=lines)
+            expect(0, result.code, result.err)
+            expect(1, result.err.count(told), result.err)
+            result = place.weir("add", topic, *args, "--log-level", "error",
+                                stdin=lines)
+            expect([], result.sentences)
+
+
+@test
+def a_key_that_is_no_utf8_is_refused(place):
+    for option in ("--key", "--unique"):
+        place.weir("add", "t", option, "k\udcff").expect_complaint(
+            2, option + ": invalid UTF-8 at byte 2")
+    expect([], place.ok("topics")["topics"])
+    place.ok("add", "t", "--key", "\u00fc", "--unique", "\u20ac")

@@ -21,9 +21,11 @@ static size_t max_body_of(const struct redisReply *reply)
 static void log_ignored(const struct weir__store_topic *topic,
                         const struct weir_error *err)
 {
-    weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
-              "redis: %s: the stored option is ignored: %s", topic->name,
-              err->text);
+    const struct weir_log_line about = {
+        .level = WEIR_LEVEL_WARN, .topic = topic->name, .event = "ignored"};
+
+    weir__log_about(topic->store->options.log, &about,
+                    "the stored option is ignored: %s", err->text);
 }
 
 /* What is stored beats what the topic is served with, but for what is pinned.

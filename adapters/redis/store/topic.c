@@ -65,13 +65,28 @@ static void on_change_listed(struct weir__request *request, int code,
                weir_error_text(code));
 }
 
+/* It is to become of another kind. */
+static void say_kept(const struct redisReply *reply, struct weir_slice kind,
+                     char buf[120])
+{
+    int64_t has_schedules;
+    bool is_cron =
+        weir__reply_int(reply, 2, &has_schedules) && has_schedules == 1;
+
+    (void)snprintf(buf, 120, "the topic %s and stays of kind %.*s: %s",
+                   is_cron ? "has schedules" : "holds jobs",
+                   kind.len < 16 ? (int)kind.len : 16, (const char *)kind.ptr,
+                   is_cron ? "weir cron delete"
+                           : "let it run empty, or purge it"); /* fits */
+}
+
 /* A topic that came into being by this is listed before it is told. */
 static void on_changed(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
     struct call *call = (struct call *)request; /* its first member */
     const char *text = NULL;
-    char kept[100];
+    char kept[120];
     struct weir_slice kind;
     int64_t result;
 
@@ -83,11 +98,7 @@ static void on_changed(struct weir__request *request, int code,
     else if (code == WEIR_OK && result < 0)
         code = WEIR_EKIND;
     if (code == WEIR_EKIND && weir__reply_str(reply, 1, &kind)) {
-        (void)snprintf(kept, sizeof(kept),
-                       "the topic holds jobs and stays of kind %.*s: let it "
-                       "run empty, or purge it",
-                       kind.len < 16 ? (int)kind.len : 16,
-                       (const char *)kind.ptr);
+        say_kept(reply, kind, kept);
         text = kept;
     }
     if (code == WEIR_OK) {

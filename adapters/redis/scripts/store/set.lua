@@ -2,10 +2,10 @@
 -- set: store options with the topic, all of them or none. Their revision tells
 -- workers to read them again. What other scripts look at is kept in `meta`.
 --
--- KEYS  options ids meta, then what holds jobs of whatever kind
+-- KEYS  options ids meta, then what holds jobs of whatever kind, `cron` last
 -- ARGV  kind of a topic that is made, then option, value ('' = remove it), ...
--- Reply { revision }, or { -1, kind } when the topic is to become of another
---       kind and has jobs: nothing was done
+-- Reply { revision }, or { -1, kind, 1 if it has schedules } when the topic is
+--       to become of another kind and has jobs: nothing was done
 --
 -- A topic that becomes of another kind has no jobs, so its totals begin again:
 -- each kind counts its own way. Tokens go on, by what `claimed` and `token` of
@@ -55,7 +55,9 @@ end
 
 for i = 2, #ARGV, 2 do
   if ARGV[i] == 'kind' and ARGV[i + 1] ~= '' and ARGV[i + 1] ~= kind then
-    if call('EXISTS', unpack(KEYS, 4)) > 0 then return { -1, kind } end
+    if call('EXISTS', unpack(KEYS, 4)) > 0 then
+      return { -1, kind, call('EXISTS', KEYS[#KEYS]) }
+    end
     --#include unlink_keys
     unlink_keys(string.sub(ids, 1, -4))
     begin_again(ARGV[i + 1])
