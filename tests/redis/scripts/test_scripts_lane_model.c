@@ -508,8 +508,6 @@ static const struct lane_fault faults[] = {
      "keys[lane.name] = key\n"},
     {"one more of a key may run", CLAIM, "key.places = parallel - #nodes",
      "key.places = parallel - #nodes + 1"},
-    {"who ran unseen blocks a key for ever", CLAIM,
-     "if not score then gone[#gone + 1] = nodes[i] end", ""},
     {"a blocked lane has no turn", CLAIM,
      "if key.places <= 0 then return BLOCKED * LEVEL + now + RECHECK_MS end",
      "if key.places <= 0 then return nil end"},
