@@ -288,8 +288,7 @@ static void claim_some(void)
     const char *how = suspects[pick(4)], *text;
     char names[1024] = "";
 
-    /* One with less room may see no more than the first lanes. */
-    if (how[0] == '\0' && !model.has_rate && strcmp(room, "20") == 0)
+    if (how[0] == '\0' && !model.has_rate)
         (void)snprintf(names, sizeof(names), "%s",
                        redis_text(script_proc, "EVAL %s 0 %d", first_ones,
                                   model.ageing_ms));

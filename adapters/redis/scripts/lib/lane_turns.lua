@@ -85,19 +85,20 @@ local function lane_turns(rules, most)
     return lane
   end
 
-  -- The next lanes of a level whose turn has come.
+  -- The next lanes of a level whose turn has come: one more than may be taken,
+  -- as the turn of the one without key is over where its first job is gone.
   local function look(level)
     local from, count = level * LEVEL, looked[level] or 0
     local some = call('ZRANGEBYSCORE', turns, digits(from),
                       '(' .. digits(from + now + 1), 'WITHSCORES', 'LIMIT',
-                      digits(count), digits(most))
+                      digits(count), digits(most + 1))
     looked[level] = count + #some / 2
     for i = 1, #some, 2 do
       local name = some[i]
       local lane = { name = name, key = sub(name, 2), next = 1, given = {},
                      turn = some[i + 1] - from }
       lane.ahead = (2 - (byte(name) - 48)) * ageing
-      lane.level = #some == 2 * most and level or nil -- there may be more
+      lane.level = #some > 2 * most and level or nil -- there may be more
       seen[#seen + 1] = lane
       put(lane, lane.key == '' and 'n' or level == BLOCKED and 'b' or 'k')
     end
