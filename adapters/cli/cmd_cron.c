@@ -29,7 +29,7 @@ static const char *name_of(const struct weir__ask *ask)
     return ask->args->operand[0];
 }
 
-/* And the name of the schedule. */
+/* And that the name is one. */
 static bool check_topic(struct weir__ask *ask)
 {
     const struct weir_cron cron = {.name = name_of(ask), .every_ms = 1000};

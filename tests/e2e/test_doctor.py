@@ -321,7 +321,7 @@ def a_worker_far_from_its_server_waits_for_few_answers_before_it_serves(place):
     place.drain("t=echo", flags=("--redis", server.url))  # brings the scripts
     relay = Relay(server.path)
     place.drain("t=echo", flags=("--redis", relay.url))
-    # 29, loaded or not; who asks one question at a time has above 200.
+    # 29, loaded or not.
     expect_true(0 < relay.rounds < 80, "%d rounds" % relay.rounds)
     relay.close()
 

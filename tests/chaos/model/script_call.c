@@ -188,6 +188,21 @@ void call_stage(struct caller *caller, const char *seq,
     call_int(caller, 60000);
 }
 
+void call_claim(struct caller *caller, unsigned room, unsigned most_nodes,
+                const char *worker)
+{
+    call_script(caller, SCRIPT_CLAIM, 9, 7);
+    call_keys(caller, "wait run lease ids meta idle held due absent");
+    call_int(caller, room);
+    call_int(caller, INT64_C(10000000000));
+    call_int(caller, most_nodes);
+    call_str(caller, worker);
+    call_int(caller, 0);
+    call_str(caller, "delay");
+    call_str(caller, "");
+    call_queue(caller);
+}
+
 void call_clock(struct caller *caller, int64_t now_us)
 {
     call_command(caller, "HSET", 5);

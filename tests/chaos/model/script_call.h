@@ -77,6 +77,10 @@ void call_seq_key(struct caller *caller, const char *seq);
 void call_stage(struct caller *caller, const char *seq,
                 const struct weir__buf *bytes);
 
+/* Claim with a lease that does not end by itself. */
+void call_claim(struct caller *caller, unsigned room, unsigned most_nodes,
+                const char *worker);
+
 /* What the scripts read as the time. */
 void call_clock(struct caller *caller, int64_t now_us);
 

@@ -63,16 +63,7 @@ void once_op_claim(struct once_run *run)
     long long due = count_due(run), got = 0;
     redisReply *reply;
 
-    call_script(&run->caller, SCRIPT_CLAIM, 9, 7);
-    call_keys(&run->caller, "wait run lease ids meta idle held due absent");
-    call_int(&run->caller, room);
-    call_int(&run->caller, INT64_C(10000000000));
-    call_int(&run->caller, ROOM);
-    call_str(&run->caller, "w");
-    call_int(&run->caller, 0);
-    call_str(&run->caller, "delay");
-    call_str(&run->caller, "");
-    call_queue(&run->caller);
+    call_claim(&run->caller, room, ROOM, "w");
     reply = call_reply(&run->caller);
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 5)
         once_differs(run, "a claim", "an answer",

@@ -114,16 +114,7 @@ void sched_op_claim(struct sched_run *run)
     for (size_t i = 0; i < run->model.top; i++)
         due += run->model.jobs[i].state == WAITS &&
                run->model.jobs[i].due_ms <= run->model.now_ms;
-    call_script(&run->caller, SCRIPT_CLAIM, 9, 7);
-    call_keys(&run->caller, "wait run lease ids meta idle held due absent");
-    call_int(&run->caller, room);
-    call_int(&run->caller, INT64_C(10000000000));
-    call_int(&run->caller, ROOM);
-    call_str(&run->caller, "");
-    call_int(&run->caller, 0);
-    call_str(&run->caller, "delay");
-    call_str(&run->caller, "");
-    call_queue(&run->caller);
+    call_claim(&run->caller, room, ROOM, "");
     reply = call_reply(&run->caller);
     if (reply->type != REDIS_REPLY_ARRAY || reply->elements < 5)
         sched_differs(run, "a claim", "an answer",

@@ -540,7 +540,7 @@ static const struct lane_fault faults[] = {
      "lane.nodes, lane.next = nodes, 1",
      "lane.nodes, lane.next = nodes, math.max(#nodes, 1)"},
     {"a job takes no token of its key", CLAIM,
-     "key.full, key.is_used = key.full + step, true", ""},
+     "key.full, key.is_changed = key.full + step, true", ""},
     {"tokens of a key are not kept", CLAIM,
      "call('HSET', prefix .. 'rates', name, digits(math.ceil(key.full)))", ""},
     {"a key that rested has more tokens than may gather", CLAIM,

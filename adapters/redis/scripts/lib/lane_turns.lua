@@ -42,7 +42,7 @@ local function lane_turns(rules, most)
       local full = tonumber(call('HGET', prefix .. 'rates', lane.key) or 0)
       local all = step * burst
       key.full = min(math.max(full or 0, time_us), time_us + all)
-      key.is_used = key.full < (full or 0) -- by a rate that was lower
+      key.is_changed = key.full < (full or 0) -- by a rate that was lower
       key.tokens = floor((time_us + all - key.full) / step + 1e-6)
     end
     return key
@@ -173,7 +173,7 @@ local function lane_turns(rules, most)
       lane.turn = now
       key.places, key.tokens = key.places - 1, key.tokens - 1
       if key.full then
-        key.full, key.is_used = key.full + step, true
+        key.full, key.is_changed = key.full + step, true
       end
       if parallel > 0 then
         redis.pcall('ZADD', prefix .. 'on:' .. lane.key, '0', node[2])
@@ -234,7 +234,7 @@ local function lane_turns(rules, most)
       end
     end
     for name, key in pairs(keys) do
-      if key.is_used then
+      if key.is_changed then
         call('HSET', prefix .. 'rates', name, digits(math.ceil(key.full)))
       end
     end

@@ -117,7 +117,8 @@ end
 
 -- A throttled job is due one window behind the one before it. One whose time
 -- has not come yet gives its place, and its time, to the next one, unless that
--- is due later by itself. A job that moved had its time once.
+-- is due later by itself. A job that moved had its time once. Scores of mixed
+-- nodes and of lanes are multiples of 2^44 above the due time.
 local function throttle(job, entry)
   if not entry then return job.due end
   local score, at = waits(entry), entry.due
