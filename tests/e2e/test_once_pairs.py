@@ -300,3 +300,20 @@ def a_topic_of_another_kind_leaves_nothing_of_keys_when_it_is_deleted(place):
 
 
 run_together(3)
+
+
+@test
+def throttled_jobs_of_keys_and_priorities_keep_their_times(place):
+    how = ("--unique", "k", "--else", "throttle", "--for", "1h", "--key", "a",
+           "--priority", "high")
+    place.add("t", "first", *how, "--delay", "10m")
+    place.add("t", "second", *how, "--delay", "20m")
+    place.add("t", "third", *how, "--delay", "30m")
+    expect(["first", "third"],
+           sorted(job["id"] for job in place.ok("list", "t")))
+    place.ok("reschedule", "t", "third", "--delay", "0s")
+    place.add("t", "fourth", *how)
+    expect(["first", "fourth", "third"],
+           sorted(job["id"] for job in place.ok("list", "t")))
+    expect("scheduled", state(place, "fourth"))
+    expect(["third"], drain_ready(place, 1))
