@@ -58,7 +58,7 @@ def killed_workers_of_both_languages_lose_no_job(place):
                "each kind runs jobs")
     for _ in range(KILLS):
         time.sleep(book.random.uniform(0.05, 0.4))
-        victim = book.random.choice(book.alive)
+        victim = book.random.choice(book.at_work())
         book.kill(victim)
         start(book, getattr(victim, "kind", "weir"))
     account = book.close("%d kills" % KILLS)

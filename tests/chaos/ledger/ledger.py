@@ -214,6 +214,12 @@ class Ledger:
         eventually(lambda: len(self.runs()) >= count,
                    "%d %s were written down" % (count, what))
 
+    def at_work(self):
+        """Workers that live and have run a job: one at least."""
+        return eventually(
+            lambda: [worker for worker in self.alive if worker.runs()],
+            "somebody runs jobs")
+
     def waited_ms(self):
         """How long the server and the workers have waited for a CPU so far."""
         pids = [self.server.process.pid] + [worker.pid for worker in self.alive]
