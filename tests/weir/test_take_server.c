@@ -27,6 +27,13 @@ static void open_durable(void)
     host_open_at(redis_start(&durable), &patient);
 }
 
+static void take_two(void)
+{
+    add("a");
+    add("b");
+    take(2, 2);
+}
+
 static bool is_asleep(void)
 {
     return redis_int(server, "ZCARD weir:{orders}:idle") == 1;
@@ -99,9 +106,7 @@ TEST(verdicts_on_their_way_to_a_killed_server_are_sent_again)
 TEST(a_verdict_that_was_acknowledged_outlives_the_server)
 {
     open_durable();
-    add("a");
-    add("b");
-    take(2, 2);
+    take_two();
     settle(0, WEIR_DONE);
     settle(1, WEIR_FAIL);
     expect_settled("OK OK ");
@@ -169,22 +174,29 @@ TEST(a_verdict_whose_answer_is_lost_counts_once)
     EXPECT_INT(0, close(fd));
 }
 
+static bool is_up;
+
 static void on_connection(int code, const char *text, void *arg)
 {
     (void)text;
-    *(bool *)arg = code == WEIR_OK;
+    (void)arg;
+    is_up = code == WEIR_OK;
+}
+
+/* What it asks waits for 100 ms where there is no connection; now is one. */
+static void open_impatient(void)
+{
+    const struct weir_options options = {.request_timeout_ms = 100,
+                                         .on_connection = on_connection};
+
+    host_open_at(redis_start(&durable), &options);
+    AWAIT(is_up);
 }
 
 TEST(a_verdict_that_finds_no_server_in_time_says_so_and_the_job_comes_back)
 {
-    bool is_up = false;
-    const struct weir_options options = {.request_timeout_ms = 100,
-                                         .on_connection = on_connection,
-                                         .on_connection_arg = &is_up};
-
     take_with = brief;
-    host_open_at(redis_start(&durable), &options);
-    AWAIT(is_up);
+    open_impatient();
     add("a");
     take(1, 1);
     redis_kill(server, SIGKILL);
@@ -245,9 +257,7 @@ TEST(a_verdict_on_an_event_outlives_the_server)
  * which comes to nothing here. */
 TEST(a_message_of_a_sync_topic_does_not_come_back)
 {
-    const struct weir_options options = {.request_timeout_ms = 100};
-
-    host_open_at(redis_start(&durable), &options);
+    open_impatient();
     EXPECT_INT(WEIR_OK, weir_reactor_declare(weir, "orders", "sync", NULL));
     add(NULL);
     EXPECT_INT(WEIR_OK, call_take(weir, "orders", 1, 3600000));
@@ -367,9 +377,7 @@ TEST(a_take_that_the_replica_had_not_heard_of_is_refused_and_comes_again)
 TEST(a_verdict_that_the_replica_had_not_heard_of_counts_there)
 {
     open_with_replica();
-    add("a");
-    add("b");
-    take(2, 2);
+    take_two();
     cut_off();
     settle(0, WEIR_DONE);
     settle(1, WEIR_RETRY);
@@ -510,9 +518,7 @@ TEST(a_call_on_its_way_to_a_server_that_stands_still_is_answered_at_a_stop)
 TEST(a_reactor_that_stops_waits_for_a_server_that_has_its_takes)
 {
     host_open_at(redis_start(&durable), &patient);
-    add("a");
-    add("b");
-    take(2, 2);
+    take_two();
     redis_kill(server, SIGKILL);
     settle(0, WEIR_DONE);
     weir_reactor_stop(weir, on_stopped, NULL);
@@ -531,12 +537,8 @@ TEST(a_reactor_that_stops_waits_for_a_server_that_has_its_takes)
 /* Their answers are that, and nothing else is waited for. */
 TEST(a_reactor_whose_verdicts_find_no_server_in_time_stops)
 {
-    const struct weir_options options = {.request_timeout_ms = 100};
-
-    host_open(&options);
-    add("a");
-    add("b");
-    take(2, 2);
+    open_impatient();
+    take_two();
     redis_kill(server, SIGKILL);
     weir_reactor_stop(weir, on_stopped, NULL);
     settle(0, WEIR_DONE);
@@ -551,9 +553,7 @@ TEST(a_reactor_is_freed_without_its_server_and_all_is_told)
 {
     take_with = brief;
     host_open_at(redis_start(&durable), NULL);
-    add("a");
-    add("b");
-    take(2, 2);
+    take_two();
     redis_kill(server, SIGKILL);
     settle(0, WEIR_DONE);
     EXPECT_INT(WEIR_OK, call_take(weir, "orders", 1, 3600000));

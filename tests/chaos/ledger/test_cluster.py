@@ -240,7 +240,7 @@ def a_killed_primary_loses_nothing(place):
     offsets = Offsets(old, replica)
     cut_off(old, replica)
     known = added(replica, traffic.topic)
-    time.sleep(0.1)
+    eventually(lambda: added(old, traffic.topic) > known, "an add is taken")
     forgotten = added(old, traffic.topic) - known
     killed = now_ms()
     old.kill()

@@ -35,6 +35,7 @@ def cut_off(primary, replica):
     for _ in range(50):
         said.append((now_ms(), offset(primary)))
         time.sleep(0.02)
+    eventually(lambda: offset(replica) >= said[0][1], "it hears of that")
     replica.call("REPLICAOF", "NO", "ONE")
     heard = offset(replica)
     return max(at for at, end in said if end <= heard)
@@ -116,7 +117,7 @@ def a_replica_cut_off_before_its_primary_died_loses_nothing_acknowledged(place):
     ledger, producer = start(place, primary, RATE)
     cut = cut_off(primary, replica)
     known = added(replica)
-    time.sleep(0.1)
+    eventually(lambda: added(primary) > known, "an add is acknowledged")
     forgotten = added(primary) - known
     primary.kill()
     gone = now_ms()

@@ -31,7 +31,6 @@ def a_handler_that_blocks_for_four_leases_runs_once_and_is_named(place):
         ledger.start_worker(options=blocking)
     ledger.has_runs(15)
     account = ledger.close("a handler blocks for 4 leases")
-    expect([], account.repeated)
     expect(15, account.counts["done"])
     (run,) = account.runs["7"]
     expect_true(run.end - run.start >= BLOCK_MS, "it did block")
@@ -39,7 +38,9 @@ def a_handler_that_blocks_for_four_leases_runs_once_and_is_named(place):
     expect_in("held the loop for", log)
     expect_in(" 7", log)
     stats = place.ok("stats", TOPIC, "--redis", ledger.url)["topics"][0]
-    expect(0, stats["crashed_total"], "nobody lost a lease")
+    if not ledger.faults:  # nobody else stood still
+        expect([], account.repeated)
+        expect(0, stats["crashed_total"], "nobody lost a lease")
 
 
 @test
@@ -47,7 +48,7 @@ def a_handler_that_blocks_beyond_its_timeout_is_settled_meanwhile(place):
     ledger = Ledger(place, Server(place).start(), 3000, options=[])
     ledger.add(["now"])
     set_options(ledger, "timeout=600ms")
-    victim = ledger.start_worker(options=["block=5s", "block_id=0"])
+    victim = ledger.start_worker(options=["block=10s", "block_id=0"])
     ledger.has_runs(1)
     ledger.start_worker()
     ledger.note("timeout", victim)
@@ -57,7 +58,7 @@ def a_handler_that_blocks_beyond_its_timeout_is_settled_meanwhile(place):
     expect([1, 2], [first.attempt, second.attempt])
     took = second.start - first.start
     print("a run with timeout 600 ms, lease %d ms, was settled and began "
-          "elsewhere after %d ms, while it blocked for 5000 ms"
+          "elsewhere after %d ms, while it blocked for 10000 ms"
           % (ledger.lease_ms, took))
     expect_true(took >= 600, "not before its timeout")
     eventually(lambda: runs_of(victim, "0")[0].end, "the first run ends")

@@ -25,7 +25,7 @@ def workers_killed_at_random_moments_lose_no_job(place):
     kills = []
     for _ in range(KILLS):
         time.sleep(ledger.random.uniform(0.05, 0.4))
-        victim = ledger.random.choice(ledger.alive)
+        victim = ledger.random.choice(ledger.at_work())
         kills.append((victim.name, ledger.kill(victim)))
         ledger.start_worker()
     account = ledger.close("%d kills" % KILLS)

@@ -74,12 +74,23 @@ def a_rate_is_kept_by_four_workers_though_they_are_killed(place):
                 "%.0f starts beyond the rate" % beyond)
 
 
+def has_lease(ledger, run):
+    """As far as is known: another worker may have what a stall has ended."""
+    return not any(fault.what == "stall" and
+                   fault.worker in (None, run.worker) and
+                   run.start <= fault.end and
+                   (run.end is None or fault.begin <= run.end)
+                   for fault in ledger.faults)
+
+
 def most_at_once(ledger):
     """Runs of killed workers last until they are killed."""
     ends = {fault.worker: fault.begin for fault in ledger.faults
             if fault.what == "kill"}
     events = []
     for run in ledger.runs():
+        if not has_lease(ledger, run):
+            continue
         events.append((run.start, 1))
         events.append((run.end or ends[run.worker], -1))
     at_once = most = 0
