@@ -2,6 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/redis/store/keeper.h"
+#include "adapters/redis/store/store.h"
+#include "adapters/weir/facade.h"
 #include "tests/weir/host.h"
 
 /* A handler holds the loop for longer than its timeout, on a real server: what
@@ -29,13 +32,27 @@ static struct weir_totals totals_now(void)
     return totals;
 }
 
-/* The first runs hold the loop until they are settled elsewhere. */
+/* The run is settled elsewhere, and the store has heard of it. */
+static void await_taken(void)
+{
+    const struct weir__redis *store =
+        (const struct weir__redis *)weir->store; /* its first member */
+    double give_up_at = ev_time() + 60.;
+
+    while (!weir__keeper_has_taken(store->keeper)) {
+        EXPECT_TRUE(ev_time() < give_up_at);
+        ev_sleep(.01);
+    }
+    EXPECT_INT(0, redis_int(server, "ZCARD weir:{t}:run"));
+}
+
+/* The first runs hold the loop until then. */
 static enum weir_verdict hold(void *self, struct weir_job *job)
 {
     (void)self;
     (void)job;
     if (runs++ < held_runs)
-        ev_sleep(3.);
+        await_taken();
     return WEIR_DONE;
 }
 

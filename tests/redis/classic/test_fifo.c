@@ -7,17 +7,20 @@
 #include "tests/harness/oom.h"
 #include "tests/redis/store/store_fixture.h"
 
-/* The stores of sync and concurrent topics on a real server. */
+/* The stores of sync and concurrent topics on a real server. Leases end where
+ * they are short. */
 
 static const char *const atomic[] = {"delay=0ms", "lease=300ms", "lock=no",
                                      NULL};
 static const char *const two_step[] = {"delay=0ms", "lease=300ms",
                                        "parking=two-step", NULL};
-static const char *const four[] = {"delay=0ms", "lease=300ms", "lock=no",
+static const char *const four_short[] = {"delay=0ms", "lease=300ms", "lock=no",
+                                         "consumers=4", NULL};
+static const char *const four[] = {"delay=0ms", "lease=60s", "lock=no",
                                    "consumers=4", NULL};
-static const char *const two[] = {"delay=0ms", "lease=300ms", "consumers=2",
+static const char *const two[] = {"delay=0ms", "lease=60s", "consumers=2",
                                   NULL};
-static const char *const locked[] = {"delay=0ms", "lease=300ms", "consumers=4",
+static const char *const locked[] = {"delay=0ms", "lease=60s", "consumers=4",
                                      NULL};
 
 static long long waiting(void)
@@ -240,7 +243,7 @@ TEST(parked_messages_survive_cut_connections)
     uint8_t ran[300] = {0};
     struct host *host;
 
-    host = host_open_as("w1", "concurrent", four);
+    host = host_open_as("w1", "concurrent", four_short);
     host_add_numbered(host, 0, 300, 0);
     AWAIT(host->added == 300);
     work_despite_cuts(host, ran, 300);

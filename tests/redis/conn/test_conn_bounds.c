@@ -287,7 +287,7 @@ static void hold_the_loop(void)
 
 TEST(an_answer_that_waits_in_the_socket_is_read_after_its_deadline)
 {
-    char *text = text_of("$8388608\r\n", 8 * MIB);
+    char *text = text_of("$196608\r\n", 196608);
     const struct resp_rule rule = {.command = 2, .bytes = text};
 
     start(&rule);
@@ -296,6 +296,7 @@ TEST(an_answer_that_waits_in_the_socket_is_read_after_its_deadline)
     FIXTURE_WAIT(f, f->readies == 1);
     fixture_send(f, WEIR__SEND_ONCE, 1, "GET", "k", NULL);
     weir__conn_flush(f->conn);
+    await_in_socket((int)strlen(text));
     hold_the_loop();
     FIXTURE_WAIT(f, f->replies == 1);
     EXPECT_INT(WEIR_OK, f->reply[0].code);

@@ -347,6 +347,44 @@ const char *lane_settle(int job, const char *verdict)
     return lane_settle_as(job, verdict, "4");
 }
 
+/* --- times --------------------------------------------------------------- */
+
+/* Without what a score has for its region or level. */
+static long long score_ms(const char *key, const char *member)
+{
+    return redis_int(
+        script_proc, "EVAL %s 1 weir:{t}:%s %s",
+        "return math.floor(redis.call('ZSCORE', KEYS[1], ARGV[1]) % 2 ^ 44)",
+        key, member);
+}
+
+long long lane_due_ms(int job)
+{
+    char node[17];
+
+    (void)snprintf(node, sizeof(node), "%s0000", seq_of(job));
+    return score_ms("wait", node);
+}
+
+long long lane_turn_ms(const char *lane)
+{
+    return score_ms("turns", lane);
+}
+
+long long lane_now_ms(void)
+{
+    return redis_int(script_proc, "EVAL %s 0",
+                     "local t = redis.call('TIME') return t[1] * 1000 + "
+                     "math.floor(t[2] / 1000)");
+}
+
+void lane_expect_told(long long ms, long long from_ms, long long later_ms)
+{
+    EXPECT_INT(ms * 1000, lane_reply->element[0]->integer + lane_next_us);
+    EXPECT_TRUE(ms >= from_ms + later_ms);
+    EXPECT_TRUE(ms <= lane_now_ms() + later_ms);
+}
+
 /* --- the rest ------------------------------------------------------------- */
 
 const char *lane_slot(const char *verb, int job, const char *when)

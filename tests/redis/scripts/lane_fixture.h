@@ -51,6 +51,14 @@ const char *lane_slot(const char *verb, int job, const char *when);
 const char *lane_purge(const int *jobs, int count);
 const char *lane_drop(void);
 
+/* When a job that waits is due, and when a lane has its turn. */
+long long lane_due_ms(int job);
+long long lane_turn_ms(const char *lane);
+long long lane_now_ms(void);
+/* The last claim was told of this time, which is so much later than something
+ * that was done since `from_ms`. */
+void lane_expect_told(long long ms, long long from_ms, long long later_ms);
+
 /* Claims whose lease is over from now on. */
 void lane_expire(long long token);
 /* The topic sees so much more of the clock. */

@@ -111,11 +111,11 @@ TEST(without_a_burst_as_many_gather_as_come_in_a_tenth_of_a_second)
 TEST(a_clock_that_goes_back_stops_nothing_for_long)
 {
     (void)script_add('a', "50", "r0");
-    EXPECT_INT(2, claim("256", "1/s burst 2|"));
+    EXPECT_INT(2, claim("256", "1/h burst 2|"));
     pass_us(INT64_C(-100000000000));
-    EXPECT_INT(0, claim("256", "1/s burst 2|"));
-    pass_us(1000000);
-    EXPECT_INT(1, claim("256", "1/s burst 2|"));
+    EXPECT_INT(0, claim("256", "1/h burst 2|"));
+    pass_us(INT64_C(3600000000));
+    EXPECT_INT(1, claim("256", "1/h burst 2|"));
 }
 
 TEST(no_more_run_than_may)

@@ -542,18 +542,19 @@ TEST(what_was_answered_is_on_the_replica_that_takes_over)
 {
     int count = 0, answered;
     struct host *host;
+    double end;
     char id[24];
 
     open_pair();
     host = host_open_as("w1", "delay",
                         (const char *const[]){"durability=replica", NULL});
-    for (double end = ev_time() + 1.; ev_time() < end; world_turn()) {
-        world_give_up_at = ev_time() + 30.;
+    end = ev_time() + 1.;
+    world_give_up_at = end + 30.;
+    for (; ev_time() < end || host->added <= 100; world_turn())
         for (int i = 0; i < 20 && count - host->added < 2000; i++) {
             (void)snprintf(id, sizeof(id), "job-%d", count++);
             add(host, id, NULL);
         }
-    }
     for (int i = 0; i < 20; i++) {
         (void)snprintf(id, sizeof(id), "job-%d", count++);
         add(host, id, NULL);
