@@ -85,7 +85,7 @@ def hold(place, name="gate"):
 def start_held(place, flags=("--prefetch", "9")):
     """A worker that runs a first job until a byte is written to the gate."""
     gate = hold(place)
-    worker = trace(place, "held", flags, gate=place.path("gate"))
+    worker = trace(place, "held", flags, "1h", gate=place.path("gate"))
     await_ran(place, 1, "held")
     return gate, worker
 

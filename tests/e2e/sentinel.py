@@ -112,6 +112,13 @@ def calls(server, command="evalsha"):
     return 0
 
 
+def clients(server):
+    """Names of the connections of weir."""
+    return [word for word in server.told("CLIENT LIST").split()
+            if word.startswith("name=") and word != "name=" and
+            not word.startswith("name=sentinel-")]
+
+
 def ids(place, name="out"):
     return [line["id"] for line in place.lines(name)]
 

@@ -92,7 +92,7 @@ def a_run_that_is_finished_when_the_reactor_is_gone_is_ignored(place):
 def handlers_that_block_run_on_threads_beside_the_loop(place):
     config = place.write("weir.conf", """
 worker { threads = 20 }
-topic "t" { handler = blocking  options = "for=2s" }
+topic "t" { handler = blocking  options = "for=5s" }
 topic "u" { handler = pending  options = "after=1ms" }
 """)
     place.add_lines("t", 40)
@@ -100,7 +100,7 @@ topic "u" { handler = pending  options = "after=1ms" }
     worker = place.work(flags=("--config", config, "--until-empty"))
     eventually(lambda: place.stats("u")["done_total"] == 1, "the other topic")
     expect_true(place.stats("t")["done_total"] < 40, "the loop did not wait")
-    expect(0, worker.wait(PATIENCE))  # one at a time they take 80 s
+    expect(0, worker.wait(PATIENCE))  # one at a time they take 200 s
     expect(40, place.stats("t")["done_total"])
 
 

@@ -163,14 +163,14 @@ def hold_up(place, stops):
     the loop for longer than that of a lasts."""
     for job_id in "ab":
         place.add("t", job_id)
-    worker = Worker(place, "--prefetch", "0", "--lease", "1s")
+    worker = Worker(place, "--prefetch", "0", "--lease", "5s")
     worker.await_run("a")
     redis = client(place)
     (token,) = redis("ZRANGE", "weir:{t}:lease", 0, -1)
     fill(redis)
     worker.gate.open()
     worker.await_run("b")
-    other = start_other(place, "--lease", "1s")
+    other = start_other(place, "--lease", "5s")
     if stops:
         terminate(worker.process)
     await_renewals(redis, token)

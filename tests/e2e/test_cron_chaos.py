@@ -12,7 +12,7 @@ import random
 import signal
 import time
 
-from e2e import PATIENCE, eventually, expect, expect_true, test
+from e2e import PATIENCE, eventually, expect, expect_true, terminate, test
 
 SECONDS = int(os.environ.get("WEIR_CRON_SECONDS", "6"))
 SCHEDULES = int(os.environ.get("WEIR_CRON_SCHEDULES", "40"))
@@ -41,19 +41,33 @@ def moment_of(job_id):
     return name, round(at.timestamp() * 1000)
 
 
+def begun(place):
+    """S ID TOKEN ATTEMPT MS of each run that began."""
+    try:
+        with open(place.path("out"), encoding="ascii") as file:
+            lines = [line.split() for line in file]
+    except FileNotFoundError:
+        return []
+    return [words for words in lines if len(words) == 5 and words[0] == "S"]
+
+
+def jobs_left(place):
+    """Ids, without ticks."""
+    return {job["id"] for job in place.ok("list", "t", "--limit", "100000")
+            if not job["id"].endswith("@next")}
+
+
+def has_no_job_again(place):
+    """None that a killed worker began is there still."""
+    ids = {words[1] for words in begun(place)}
+    return not ids & jobs_left(place)
+
+
 def times_of(place, since=0):
     """Of each schedule its times, each once; and how late each job was, of
     times behind `since`."""
     times, late = {}, []
-    try:
-        with open(place.path("out"), encoding="ascii") as file:
-            lines = file.read().splitlines()
-    except FileNotFoundError:
-        lines = []
-    for line in lines:  # S ID TOKEN ATTEMPT MS, when a run begins
-        words = line.split()
-        if len(words) != 5 or words[0] != "S":
-            continue
+    for words in begun(place):
         name, ms = moment_of(words[1])
         if ms not in times.setdefault(name, set()) and ms >= since:
             late.append(int(words[4]) - ms)
@@ -94,12 +108,12 @@ def each_second_of_each_schedule_has_one_job_whoever_is_killed(place):
     killed = disturb(place, workers, SECONDS)
     until = time.time() * 1000
     eventually(lambda: have_all(place, until), "what was missed is made up for")
+    eventually(lambda: has_no_job_again(place), "what was begun is done")
     for worker in workers:
-        worker.terminate()
+        terminate(worker)
         expect(0, worker.wait(PATIENCE))
     times, late = times_of(place, begin)
-    left = {job["id"] for job in place.ok("list", "t", "--limit", "100000")
-            if not job["id"].endswith("@next")}
+    left = jobs_left(place)
     for name, found in times.items():
         here = {ms for of, ms in map(moment_of, left) if of == name}
         expect(set(), here & found, name)

@@ -5,7 +5,8 @@ happens to the pack, each runs at its time, once."""
 import os
 import time
 
-from e2e import eventually, expect, expect_true, kill, stop_cleanly, test
+from e2e import (await_line, end_cleanly, eventually, expect, expect_true,
+                 kill, stop_cleanly, terminate, test)
 from resp import Client
 
 LEASE = ("--lease", "1s")
@@ -140,12 +141,15 @@ def words_of(place, name):
 def what_a_stopped_worker_gives_back_keeps_its_due_times(place):
     wanted = add_pack(place)
     sleep_over(wanted)
-    worker = place.work(place.handler("later", file="held", after="1s"),
-                        flags=(*LEASE, "--concurrency", "1", "--prefetch",
-                               str(COUNT)))
+    worker = place.work(place.handler("later", file="held", until="end"),
+                        flags=("--lease", "1m", "--concurrency", "1",
+                               "--prefetch", str(COUNT)))
     eventually(lambda: place.stats("t")["running"] == COUNT, "all are claimed")
     eventually(lambda: words_of(place, "held")[1:], "one runs")
-    stop_cleanly(worker)
+    terminate(worker)
+    await_line(worker, "finishing what runs")
+    place.write("end", "")
+    end_cleanly(worker)
     first = words_of(place, "held")[1]
     left = {key: due for key, due in wanted.items() if key != first}
     expect(left, dues(place))
@@ -158,9 +162,11 @@ def what_a_stopped_worker_gives_back_keeps_its_due_times(place):
 
 @test
 def a_pause_holds_the_jobs_of_a_pack_that_become_due(place):
-    wanted = add_pack(place, after_ms=200)
-    worker = trace(place)
+    wanted = add_pack(place, after_ms=1000)
     place.ok("pause", "t")
+    worker = trace(place)
+    redis = client(place)
+    eventually(lambda: redis("ZCARD", "weir:{t}:idle") > 0, "it serves")
     sleep_over(wanted)
     expect([], place.lines("ran"))
     place.expect_stats("t", ready=COUNT, scheduled=0)

@@ -214,7 +214,7 @@ def a_job_that_takes_too_long_ends_its_child_and_no_other_is_blamed(place):
     command = shell_child(place, """
         *poison*) sleep 1000 & echo $! >> DIR/pids; wait ;;""")
     worker = place.work(flags=("--config", configured(
-        place, command, "timeout = 4s", window=8, grace="300ms")))
+        place, command, "timeout = 10s", window=8, grace="300ms")))
     eventually(lambda: place.stats("t")["done_total"] == 4, "the others ran")
     stop_cleanly(worker)
     expect(["exhausted", "timeout"], place.dead("1"))
@@ -603,7 +603,7 @@ def the_example_in_node_has_many_jobs_and_stops_those_given_up(place):
     worker = place.work(flags=("--config",
                                configured(place, command, **options)))
     eventually(lambda: place.stats("t")["done_total"] == 1, "it is started")
-    configured(place, command, "timeout = 3s", **options)
+    configured(place, command, "timeout = 10s", **options)
     worker.send_signal(signal.SIGHUP)
     await_line(worker, "reload: changed t (timeout ")
     bodies(place, {"ms": 1}, {"ms": 3600000}, {"ms": 2}, None)

@@ -9,8 +9,8 @@ import time
 from e2e import (end_cleanly, eventually, expect, expect_in, run_together,
                  stop_cleanly, terminate, test)
 from redis_server import Server, use_good_plugins
-from sentinel import (NAME, Fake, Trio, ask, calls, ids, pause, ran, resume,
-                      role)
+from sentinel import (NAME, Fake, Trio, ask, calls, clients, ids, pause, ran,
+                      resume, role)
 
 run_together(3)
 
@@ -118,7 +118,7 @@ def an_old_primary_that_lives_on_is_told_nothing_more(place):
     trio.leave_old_primaries()
     old = trio.primary()
     trio.fail_over()
-    time.sleep(0.5)  # what may be on its way is over
+    eventually(lambda: not clients(old), "all have left it")
     before = calls(old)
     expect("master", role(old))
     place.add("t", "next")

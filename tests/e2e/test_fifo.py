@@ -105,7 +105,7 @@ def no_message_is_handled_before_its_delay_is_over(place):
 @test
 def what_a_killed_worker_had_parked_comes_back(place):
     for parking in ("atomic", "two-step"):
-        make(place, "kind=concurrent", "consumers=5", "delay=2s",
+        make(place, "kind=concurrent", "consumers=5", "delay=10s",
              "parking=" + parking)
         fill(place, 5)
         victim = place.work(place.echo(), flags=("--lease", "1s"))
@@ -118,11 +118,11 @@ def what_a_killed_worker_had_parked_comes_back(place):
 
 @test
 def what_a_live_worker_has_parked_stays_with_it(place):
-    make(place, "kind=concurrent", "consumers=5", "delay=3s")
+    make(place, "kind=concurrent", "consumers=5", "delay=12s")
     fill(place, 5)
-    owner = place.work(place.echo(), flags=("--lease", "1500ms"))
+    owner = place.work(place.echo(), flags=("--lease", "5s"))
     eventually(lambda: count(place, "running") == [5], "five are parked")
-    other = place.work(place.echo(name="no"), flags=("--lease", "1500ms"))
+    other = place.work(place.echo(name="no"), flags=("--lease", "5s"))
     eventually(lambda: len(ids(place)) == 5, "the owner handled them")
     eventually(lambda: count(place, "running") == [0], "and settled them")
     stop_cleanly(owner)

@@ -31,9 +31,9 @@ def await_offer(redis):
     return eventually(lambda: redis("HGET", META, "offer"), "a worker offers")
 
 
-def work(place, name="out", flags=(), **options):
+def work(place, name="out", flags=(), lease="1s", **options):
     return place.work(place.handler("trace", file=name, **options),
-                      flags=(*LEASE, *flags))
+                      flags=("--lease", lease, *flags))
 
 
 def open_gate(path):
@@ -59,7 +59,7 @@ def offering(place, name="out", **options):
 
 @test
 def jobs_come_one_by_one_to_a_worker_that_never_waits_for_a_wake_up(place):
-    worker, redis = offering(place)
+    worker, redis = offering(place, lease="1m")
     for number in range(20):
         place.add("t", str(number))
         await_ran(place, *map(str, range(number + 1)))
@@ -116,7 +116,7 @@ def a_worker_that_slept_longer_than_the_lease_does_not_start_the_job(place):
 
 @test
 def a_worker_that_is_killed_behind_its_verdict_is_handed_nothing(place):
-    worker, redis = offering(place)
+    worker, redis = offering(place, lease="1m")
     for job in ("a", "b"):  # the second offer comes with the verdict
         place.add("t", job)
         eventually(lambda: job in ran(place), "it ran")
@@ -126,7 +126,7 @@ def a_worker_that_is_killed_behind_its_verdict_is_handed_nothing(place):
                "nobody listens")
     place.add("t", "c")
     expect(1, int(redis("ZCARD", "weir:{t}:wait")), "it waits")
-    other = work(place, "other")
+    other = work(place, "other", lease="1m")
     await_ran(place, "c", name="other")
     stop_cleanly(other)
     place.expect_stats("t", done_total=3, crashed_total=0)
@@ -136,7 +136,7 @@ def a_worker_that_is_killed_behind_its_verdict_is_handed_nothing(place):
 def a_verdict_offers_nobody_once_the_topic_is_paused(place):
     gate = place.path("gate")
     os.mkfifo(gate)
-    worker, redis = offering(place, gate=gate)
+    worker, redis = offering(place, gate=gate, lease="1m")
     place.add("t", "a")
     await_ran(place, "a")
     place.ok("pause", "t")
@@ -154,14 +154,14 @@ def a_verdict_offers_nobody_once_the_topic_is_paused(place):
 @test
 def workers_that_end_while_jobs_come_lose_none(place):
     for number in range(12):
-        worker = work(place)
+        worker = work(place, lease="1m")
         redis = client(place)
         await_offer(redis)
         place.add("t", "%d-a" % number)
         worker.send_signal(signal.SIGTERM)
         place.add("t", "%d-b" % number)
         stop_cleanly(worker)
-    place.drain(place.handler("trace", file="out"), flags=LEASE)
+    place.drain(place.handler("trace", file="out"), flags=("--lease", "1m"))
     expect(24, len(set(ran(place))), "jobs that ran")
     expect(24, len(ran(place)), "runs")
     place.expect_stats("t", done_total=24, crashed_total=0)
@@ -180,7 +180,7 @@ def nothing_is_handed_over_while_the_topic_is_paused(place):
 
 @test
 def a_worker_whose_wake_ups_are_cut_gets_jobs_by_itself(place):
-    worker, redis = offering(place)
+    worker, redis = offering(place, lease="1m")
     redis("CLIENT", "KILL", "TYPE", "pubsub")
     place.add("t", "a")
     await_ran(place, "a")
@@ -236,7 +236,7 @@ def jobs_are_handed_over_within_their_project(place):
 
 @test
 def a_job_that_a_replica_is_to_have_is_handed_over_at_once(place):
-    server = Server(place)
+    server = Server(place, "--repl-diskless-sync-delay", "0")
     place.env["WEIR_REDIS"] = server.url
     worker, redis = work(place), Client(server.path)
     await_offer(redis)

@@ -9,16 +9,14 @@ from e2e import (eventually, expect, expect_in, expect_true, kill,
                  run_together, stop_cleanly, terminate, test)
 from resp import Client
 
-LEASE = ("--lease", "1s")
-
 
 def client(place):
     return Client(os.path.join(place.data, "redis.sock"))
 
 
-def work(place, name="out", flags=(), **options):
+def work(place, name="out", flags=(), lease="1s", **options):
     return place.work(place.handler("trace", file=name, **options),
-                      flags=(*LEASE, *flags))
+                      flags=("--lease", lease, *flags))
 
 
 def ran(place, *names):
@@ -195,7 +193,9 @@ def no_more_jobs_run_than_may(place):
     set_topic(place, "parallel=2")
     place.add_lines("t", 5)
     names = ["out%d" % i for i in range(4)]
-    workers = [work(place, name, gate=place.path("gate")) for name in names]
+    one = ("--concurrency", "1", "--prefetch", "0")  # who waits holds no other
+    workers = [work(place, name, one, lease="1h", gate=place.path("gate"))
+               for name in names]
     for count in range(2, 6):
         await_ran(place, count, *names)
         place.expect_stats("t", running=2, ready=5 - count)
@@ -210,9 +210,9 @@ def no_more_jobs_run_than_may(place):
 @test
 def who_waits_goes_on_when_a_worker_that_stops_ends_its_job(place):
     gate = hold(place)
-    set_topic(place, "parallel=1", "lease=1h")
+    set_topic(place, "parallel=1")
     place.add_lines("t", 2)
-    one = work(place, "one", gate=place.path("gate"))
+    one = work(place, "one", lease="1h", gate=place.path("gate"))
     await_ran(place, 1, "one")
     two = work(place, "two")
     limited(place, "parallel")
@@ -228,9 +228,9 @@ def who_waits_goes_on_when_a_worker_that_stops_ends_its_job(place):
 @test
 def who_waits_goes_on_when_what_runs_is_deleted(place):
     gate = hold(place)
-    set_topic(place, "parallel=1", "lease=1h")
+    set_topic(place, "parallel=1")
     place.add_lines("t", 2)
-    one = work(place, "one", gate=place.path("gate"))
+    one = work(place, "one", lease="1h", gate=place.path("gate"))
     await_ran(place, 1, "one")
     two = work(place, "two")
     limited(place, "parallel")
@@ -248,13 +248,17 @@ def the_place_of_a_killed_worker_is_free_when_its_lease_is_over(place):
     gate = hold(place)
     set_topic(place, "parallel=1")
     place.add_lines("t", 3)
-    one = work(place, "one", gate=place.path("gate"))
+    one = work(place, "one", lease="1h", gate=place.path("gate"))
     await_ran(place, 1, "one")
     two = work(place, "two")
     limited(place, "parallel")
     os.kill(one.pid, signal.SIGSTOP)
     expect(0, ran(place, "two"), "jobs that ran")
     kill(one)
+    expect(0, ran(place, "two"), "jobs that ran")
+    redis = client(place)
+    (token,) = redis("ZRANGE", "weir:{t}:lease", 0, -1)
+    redis("ZADD", "weir:{t}:lease", "XX", 1, token)
     await_ran(place, 3, "two")
     stop_cleanly(two)
     os.close(gate)
@@ -263,9 +267,9 @@ def the_place_of_a_killed_worker_is_free_when_its_lease_is_over(place):
 @test
 def a_timeout_makes_room(place):
     gate = hold(place)
-    set_topic(place, "parallel=1", "timeout=100ms", "retry=1h", "lease=1h")
+    set_topic(place, "parallel=1", "timeout=100ms", "retry=1h")
     place.add_lines("t", 2)
-    one = work(place, "one", gate=place.path("gate"))
+    one = work(place, "one", lease="1h", gate=place.path("gate"))
     await_ran(place, 1, "one")
     two = work(place, "two")
     await_ran(place, 1, "two")

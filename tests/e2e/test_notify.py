@@ -103,7 +103,7 @@ def what_the_network_does_is_retried(place):
     add(place, "refuses", refusing, "--retry", "none")
     for what in ("close", "half", "hang", "trickle"):
         add(place, what, peer.url("/" + what), "--retry", "none")
-    result = drain(place, timeout="3s")
+    result = drain(place, timeout="10s")
     expect_in("t counters: errors=3 sent=5 timeouts=2\n", result.err)
     for job_id, words in (("refuses", "connect"), ("close", "Empty reply"),
                           ("half", " bytes "), ("hang", "timed out"),

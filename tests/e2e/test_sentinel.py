@@ -6,7 +6,7 @@ import time
 from e2e import (await_line, eventually, expect, expect_in, expect_true,
                  stop_cleanly, test)
 from redis_server import Server, use_good_plugins
-from sentinel import NAME, Fake, ask, calls, ids, ran
+from sentinel import NAME, Fake, ask, calls, clients, ids, ran
 
 KINDS = ("delay", "bounded", "list", "stream", "sync", "concurrent")
 
@@ -19,12 +19,6 @@ def fake_url(*fakes, query=""):
 def use_fakes(place, *fakes, **args):
     use_good_plugins(place)
     place.env["WEIR_REDIS"] = fake_url(*fakes, **args)
-
-
-def clients(server):
-    """Names of the connections of weir."""
-    return [word for word in server.told("CLIENT LIST").split()
-            if word.startswith("name=") and word != "name="]
 
 
 @test

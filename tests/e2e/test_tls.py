@@ -91,9 +91,9 @@ def large_bodies_go_over_tls(place):
 def a_job_that_blocks_its_worker_keeps_its_lease_over_tls(place):
     server = TlsServer(place)
     place.env["WEIR_REDIS"] = server.tls()
-    place.ok("topic", "set", "t", "lease=1s")
+    place.ok("topic", "set", "t", "lease=5s")
     place.add("t", "1")
-    place.work(place.handler("blocking", **{"for": "4s"}))
+    place.work(place.handler("blocking", **{"for": "12s"}))
     eventually(lambda: place.stats("t")["running"] == 1, "it runs")
     place.drain(place.echo())
     expect([], place.lines("out"))
