@@ -200,10 +200,11 @@ def conditions_mean_jobs_and_no_ticks(place):
 def the_page_says_of_a_tick_what_it_is(place):
     add(place, "s", "--every", "1h")
     web = Web(place, token=TOKEN)
-    eventually(lambda: web.get("/readyz").code == 200, "it is connected")
+    whose = {"Authorization": "Bearer " + TOKEN}
+    eventually(lambda: web.get("/api/topics/t", **whose).code == 200,
+               "it has read the topics")
     for verb, body in (("delete", b"{}"), ("reschedule", b'{"delay":"1s"}')):
-        answer = web.post("/api/topics/t/jobs/s@next/" + verb, body,
-                          Authorization="Bearer " + TOKEN)
+        answer = web.post("/api/topics/t/jobs/s@next/" + verb, body, **whose)
         expect(400, answer.code)
         expect_in("is the tick of a schedule; see weir cron delete",
                   answer.text)
