@@ -319,7 +319,8 @@ TEST(without_memory_a_call_is_refused_and_nothing_is_lost)
 /* One allocation fails of all from the call to the verdict. */
 TEST(whatever_memory_is_missing_a_job_is_settled_or_comes_back)
 {
-    static const char *const brief[] = {"lease=300ms", "retry=1ms ...", NULL};
+    static const char *const brief[] = {"lease=300ms", "retry=1ms ...",
+                                        "max_crashes=100", NULL};
 
     take_with = brief;
     host_open(NULL);
