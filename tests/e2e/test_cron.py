@@ -9,10 +9,10 @@ import signal
 import time
 
 from cluster import share
-from e2e import (PATIENCE, await_line, eventually, expect, expect_in,
+from e2e import (await_line, eventually, expect, expect_in,
                  expect_true, stop_cleanly, test)
 from redis_server import use_good_plugins
-from resp import Client, ReplyError
+from resp import Client
 from schedules import add, cron, moment_of, ticks
 from web import TOKEN, Web
 

@@ -3,7 +3,6 @@
 served."""
 
 import os
-import time
 
 from account import Account, read_runs
 from cluster import NODE_TIMEOUT_MS, ask, share, slot_of

@@ -145,7 +145,6 @@ TEST(jobs_without_a_lane_go_on_beside_lanes)
 {
     static const char *const whens[] = {"r0", "l2r0 k", "r60000", "l2r60000 k",
                                         NULL};
-
     long long from = lane_now_ms();
 
     add_all(whens, 1);
