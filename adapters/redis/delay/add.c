@@ -20,7 +20,8 @@ enum {
     BYTES_MOST = 4 * 1024 * 1024,
     SLOTS_LEAST = WEIR__SLOTS_MAX, /* of a call: a pack */
     KEY_HELD = 512,                /* what the script answers then */
-    KEYED_MOST = 64, /* jobs of a call: each costs more, in a pack of its own */
+    KEYED_MOST = 64, /* jobs with unique keys or packs of lanes of a call: each
+                        costs more */
     CALL_NS = 1000 * 1000 /* that one should take: some take five times that */
 };
 
@@ -136,6 +137,17 @@ static void prepare_confirm(struct weir__add_call *call)
     confirm->bytes = (call->end - call->first) * sizeof(*first);
 }
 
+/* Are they for the script that takes such jobs one by one? */
+static bool are_keyed(const struct weir__adds *adds,
+                      const struct weir__planned_pack *planned_packs,
+                      size_t count)
+{
+    const struct weir__item *first = &adds->items.list[planned_packs[0].first];
+
+    return weir__item_is_alone(first) ||
+           (count == 1 && planned_packs[0].count == 1 && first->lane_len > 0);
+}
+
 /* Of planned packs that were named just now. NULL when out of memory. */
 static struct weir__add_call *
 call_new(struct weir__adds *adds,
@@ -151,8 +163,7 @@ call_new(struct weir__adds *adds,
         return NULL;
     }
     call->number = adds->topic->base.store->seqs.last;
-    call->has_keys =
-        weir__item_is_alone(&adds->items.list[planned_packs[0].first]);
+    call->has_keys = are_keyed(adds, planned_packs, count);
     call->request.store = adds->topic->base.store;
     call->request.done = on_added;
     call->adds = adds;
@@ -400,18 +411,18 @@ static bool plan_call(struct weir__adds *adds, size_t first, size_t end)
     struct weir__delay *shared = adds->topic->shared;
     uint64_t durability =
         adds->items.list[first].group >> WEIR__GROUP_DURABILITY;
-    size_t slots = 0, most = most_slots(adds->topic);
+    size_t slots = 0, keyed = 0, most = most_slots(adds->topic);
 
-    if (weir__item_is_alone(&adds->items.list[first]))
-        most = KEYED_MOST;
     shared->planned_packs.count = 0;
     while (first < end && shared->planned_packs.count < CALL_PACKS &&
            adds->items.list[first].group >> WEIR__GROUP_DURABILITY ==
                durability) {
+        const struct weir__item *item = &adds->items.list[first];
         struct weir__planned_pack planned;
 
         weir__planned_pack_plan(&adds->items, first, end, &planned);
-        if (slots + planned.count > most)
+        keyed += weir__item_is_alone(item) || item->lane_len > 0;
+        if (slots + planned.count > most || keyed > KEYED_MOST)
             break;
         weir__topic_next_seq(&adds->topic->base, planned.seq);
         if (!weir__planned_packs_push(&shared->planned_packs, &planned))

@@ -14,7 +14,8 @@ struct weir__add_call {
     size_t first, end; /* its items */
     bool is_second;    /* its packs were staged again */
     bool is_again;     /* it was acknowledged by another server */
-    bool has_keys;     /* all of its jobs have unique keys */
+    bool has_keys;     /* all of its jobs have unique keys, or its one is of
+                          a lane */
     uint32_t call_slot;
     uint64_t number; /* grows from call to call */
     size_t planned_count;

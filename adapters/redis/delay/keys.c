@@ -221,8 +221,8 @@ bool weir__adds_find_keys(struct weir__adds *adds)
             item->group = UINT32_MAX;
         else if (weir__item_is_alone(item))
             item->group |= WEIR__GROUP_UNIQUE;
-        has_some =
-            has_some || weir__item_is_alone(item) || item->code != WEIR_OK;
+        has_some = has_some || weir__item_is_alone(item) ||
+                   item->lane_len > 0 || item->code != WEIR_OK;
     }
     return has_some;
 }

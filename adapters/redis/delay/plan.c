@@ -63,6 +63,16 @@ static struct weir__item *push(struct weir__items *items)
     return &items->list[items->count++];
 }
 
+/* Empty: it is of none. */
+static struct weir_slice lane_of(const struct weir__buf *bytes,
+                                 const struct weir__item *item)
+{
+    if (item->lane_len == 0)
+        return (struct weir_slice){0};
+    WEIR_ASSERT(item->lane_at + item->lane_len <= bytes->len);
+    return (struct weir_slice){bytes->ptr + item->lane_at, item->lane_len};
+}
+
 /* Its priority, a digit, and its key. False when out of memory. */
 static bool append_lane(struct weir__buf *bytes, struct weir__item *item,
                         const struct weir__record *record)
@@ -79,7 +89,10 @@ static bool append_lane(struct weir__buf *bytes, struct weir__item *item,
     weir__buf_append(bytes, record->key.ptr, record->key.len);
     item->lane_at = (uint32_t)at;
     item->lane_len = (uint32_t)(bytes->len - at);
-    return !bytes->failed;
+    if (bytes->failed)
+        return false;
+    item->lane_hash = (uint32_t)weir__slice_hash(lane_of(bytes, item)) | 1u;
+    return true;
 }
 
 struct weir__item *weir__items_append(struct weir__items *items,
@@ -145,6 +158,8 @@ static int by_group(const void *left, const void *right)
         return compare(one->index, other->index);
     if (one->group != other->group)
         return compare(one->group, other->group);
+    if (one->lane_hash != other->lane_hash)
+        return compare(one->lane_hash, other->lane_hash);
     if (one->ms != other->ms)
         return one->ms < other->ms ? -1 : 1;
     return compare(one->index, other->index);
@@ -237,8 +252,21 @@ static bool are_near(const struct weir__items *items,
            first + span <= 0;
 }
 
+static bool are_of_one_lane(const struct weir__items *items,
+                            const struct weir__item *one,
+                            const struct weir__item *other)
+{
+    struct weir_slice lane, own;
+
+    if (one->lane_hash != other->lane_hash || one->lane_hash == 0)
+        return one->lane_hash == other->lane_hash;
+    lane = lane_of(&items->bytes, one);
+    own = lane_of(&items->bytes, other);
+    return lane.len == own.len && memcmp(lane.ptr, own.ptr, lane.len) == 0;
+}
+
 /* How many items from `first` on fit into one pack; those must be of the same
- * group and, if `is_equal`, due at the same time. */
+ * group and lane and, if `is_equal`, due at the same time. */
 static size_t fitting(const struct weir__items *items, size_t first, size_t end,
                       bool is_equal)
 {
@@ -251,6 +279,7 @@ static size_t fitting(const struct weir__items *items, size_t first, size_t end,
 
         if (item->group != one->group ||
             (count > 0 && weir__item_is_alone(item)) ||
+            !are_of_one_lane(items, one, item) ||
             (is_equal ? item->ms != one->ms : !are_near(items, one, count)))
             break;
         bytes += item->id_len + item->record_len + JOB_OVERHEAD;
@@ -351,8 +380,10 @@ void weir__planned_pack_plan(const struct weir__items *items, size_t first,
 
     WEIR_ASSERT(first < end && end <= items->count);
     if (weir__item_is_alone(&items->list[first]))
-        end = first + 1; /* it may be replaced, or waits for its turn */
-    mixed = fitting(items, first, end, false);
+        end = first + 1;                    /* it may be replaced */
+    mixed = items->list[first].lane_len > 0 /* a lane has times of nodes */
+                ? 0
+                : fitting(items, first, end, false);
     planned.count = fitting(items, first, end, true);
     if (planned.count < mixed) {
         planned.count = mixed;

@@ -3,7 +3,8 @@
 #define WEIR_DELAY_PLAN_H
 
 /* Which jobs share a pack: new ones, and those that a verdict writes back. Jobs
- * that are due together share packs of up to 256 jobs. Where due times differ,
+ * that are due together share packs of up to 256 jobs, those of a lane with
+ * others of that lane (scripts/lib/lanes.lua). Where due times differ,
  * a pack has up to 64 in their order. It is fetched again while they become
  * due, so up to 16 where they have more than 16 KiB; it stays until its last
  * job is gone, so up to 16 where that waits more than a quarter longer than the
@@ -33,9 +34,9 @@ struct weir__item {
     uint32_t record_len;
     uint32_t body_len;
     uint32_t key_at, key_len; /* of its unique key and rule; no length: none */
-    uint32_t lane_at,
-        lane_len;       /* of the name of its lane (scripts/lib/lanes.lua);
-                                   no length: it has none */
+    uint32_t lane_at, lane_len; /* of the name of its lane
+                                   (scripts/lib/lanes.lua); no length: none */
+    uint32_t lane_hash;         /* of that name; 0: it has none */
     uint32_t holder_at; /* of the id of who holds that key; 0: not known */
     int code;           /* the answer, once it is known */
     weir_added_fn fn;
@@ -57,10 +58,10 @@ struct weir__items {
     int64_t now_ms; /* server time when packs are planned, about */
 };
 
-/* It is in a pack of its own, by a script for such. */
+/* It has a unique key: it is in a pack of its own, by a script for such. */
 static inline bool weir__item_is_alone(const struct weir__item *item)
 {
-    return item->key_len > 0 || item->lane_len > 0;
+    return item->key_len > 0;
 }
 
 void weir__items_fini(struct weir__items *items);
@@ -78,7 +79,7 @@ struct weir__item *weir__items_append(struct weir__items *items,
 bool weir__items_rewrite(struct weir__items *items, struct weir__item *item,
                          const struct weir__record *record);
 
-/* Order by group, due time, arrival; those with unique keys by arrival. */
+/* Order by group, lane, due time, arrival; those with unique keys by arrival. */
 void weir__items_sort(struct weir__items *items);
 
 /* Mark all but the first of equal ids with WEIR_EEXISTS, and put them into

@@ -227,7 +227,7 @@ struct weir__adds {
     bool is_uneven;      /* not all due at the same time */
     bool has_durability; /* some say where they have to be */
     bool has_made;       /* some bring an id that weir made elsewhere */
-    bool has_keys;       /* some were given a unique key */
+    bool has_keys;       /* some were given a unique key, or are of a lane */
 };
 
 /* Groups of their items: bits. */
@@ -235,7 +235,7 @@ enum {
     WEIR__GROUP_ABSOLUTE = 1,
     WEIR__GROUP_MADE = 2,
     WEIR__GROUP_DURABILITY = 8,  /* from this one on; 0: the server's alone */
-    WEIR__GROUP_UNIQUE = 1 << 20 /* it has a unique key, or is of a lane */
+    WEIR__GROUP_UNIQUE = 1 << 20 /* it has a unique key */
 };
 
 static inline uint32_t weir__group_durability(uint64_t group)

@@ -8,7 +8,7 @@
 #include "adapters/redis/pack.h"
 #include "core/text.h"
 
-enum { WORDS_MAX = 1400, WORD_CAP = 48 };
+enum { WORDS_MAX = 1400, WORD_CAP = 48, PACK_MOST = 64 };
 
 const struct lane_fault *lane_fault;
 struct lane_held lane_held[LANE_JOBS];
@@ -77,6 +77,15 @@ static void put_script(const struct weir__script *script)
     put_bytes(to->ptr, to->len);
 }
 
+static void connect_once(void)
+{
+    if (context != NULL)
+        return;
+    context = redisConnectUnix(redis_socket(script_proc));
+    EXPECT_TRUE(context != NULL && context->err == 0);
+    test_at_end(stop);
+}
+
 /* `names` are keys with blanks between; `packs` more will come. */
 static void begin(const struct weir__script *script, const char *names,
                   size_t packs)
@@ -84,11 +93,7 @@ static void begin(const struct weir__script *script, const char *names,
     char count[24], name[24];
     size_t keys = 1;
 
-    if (context == NULL) {
-        context = redisConnectUnix(redis_socket(script_proc));
-        EXPECT_TRUE(context != NULL && context->err == 0);
-        test_at_end(stop);
-    }
+    connect_once();
     for (const char *at = names; *at != '\0'; at++)
         keys += *at == ' ';
     word_count = 0;
@@ -151,6 +156,47 @@ static const char *seq_of(int job)
     return seq;
 }
 
+/* A function `ids_of` of a pack's name, its header length, too; and `bounds` of
+ * a node. */
+#define LUA_PACKS                                                    \
+    "local function ids_of(seq) "                                    \
+    "  local bytes = redis.call('GET', 'weir:{t}:p:' .. seq) or '' " \
+    "  if #bytes < 8 then return {}, 9 end "                         \
+    "  local len = bytes:byte(6) + bytes:byte(7) * 256 "             \
+    "  return cmsgpack.unpack(bytes:sub(9, len)), len end "          \
+    "local function bounds(node) "                                   \
+    "  local a, b, c, d = node:byte(13, 16) "                        \
+    "  return a * 16 + b - 816, c * 16 + d - 816 end "
+
+const char *lane_node(const char *key, int job)
+{
+    static const char find[] =
+        LUA_PACKS "local seq = redis.call('HGET', 'weir:{t}:ids', ARGV[2]) "
+                  "if not seq or #seq < 12 then return '' end "
+                  "local nodes = redis.call('ZRANGE', ARGV[1], 0, -1) "
+                  "for _, node in ipairs(nodes) do "
+                  "  if node:sub(1, 12) == seq then "
+                  "    local ids, lo, hi = ids_of(seq), bounds(node) "
+                  "    for slot = lo, hi do "
+                  "      if ids[slot + 1] == ARGV[2] then return node end "
+                  "    end end end "
+                  "return ''";
+
+    return redis_text(script_proc, "EVAL %s 0 weir:{t}:%s %s", find, key,
+                      id_of(job));
+}
+
+bool lane_runs(int job)
+{
+    const char *node = lane_node("run", job);
+
+    return node[0] != '\0' &&
+           redis_int(script_proc, "EVAL %s 0 %s",
+                     "return math.floor(redis.call('ZSCORE', 'weir:{t}:run', "
+                     "ARGV[1]) + 0)",
+                     node) == lane_held[job].token;
+}
+
 const char *lane_add_under(int job, const char *when, const char *key,
                            const char *rule)
 {
@@ -185,38 +231,89 @@ const char *lane_add(int job, const char *when)
     return lane_add_under(job, when, "", "");
 }
 
-/* --- claims --------------------------------------------------------------- */
-
-/* The job that is there; -1: there is none. */
-static int job_at(const char *node)
+const char *lane_add_pack(int job, int count, const char *when)
 {
-    char seq[13];
-    const char *id;
+    struct weir__pack_job jobs[PACK_MOST];
+    char ids[PACK_MOST][16], seq[16], numbers[3][24];
+    struct weir__buf pack = {0};
+    struct weir__pack_size size;
 
-    (void)snprintf(seq, sizeof(seq), "%.12s", node);
-    id = redis_text(script_proc, "EVAL %s 1 weir:{t}:ids %s",
-                    "local all = redis.call('HGETALL', KEYS[1]) "
-                    "for i = 2, #all, 2 do if all[i] == ARGV[1] then "
-                    "return all[i - 1] end end",
-                    seq);
-    return id == NULL || id[0] != 'j' ? -1 : (int)strtol(id + 1, NULL, 10);
+    EXPECT_TRUE(count <= PACK_MOST);
+    for (int i = 0; i < count; i++) {
+        (void)snprintf(ids[i], sizeof(ids[i]), "%s", id_of(job + i));
+        jobs[i] = (struct weir__pack_job){.id = weir__slice_str(ids[i]),
+                                          .record = weir__slice_str("r")};
+    }
+    size = weir__pack_measure(jobs, (size_t)count, true);
+    weir__pack_write(&pack, jobs, (size_t)count, true);
+    (void)snprintf(seq, sizeof(seq), "%012d", job);
+    (void)snprintf(numbers[0], sizeof(numbers[0]), "%lld", script_number++);
+    (void)snprintf(numbers[1], sizeof(numbers[1]), "%d", count);
+    (void)snprintf(numbers[2], sizeof(numbers[2]), "%zu", size.header_len);
+    connect_once();
+    word_count = 0;
+    put("SET");
+    put_copy("weir:{t}:p:", seq);
+    put_bytes(pack.ptr, pack.len);
+    put("PX");
+    put("60000");
+    (void)call();
+    weir__buf_fini(&pack);
+    begin(&weir__script_delay_add, "wait ids meta idle seen", 1);
+    put_copy("weir:{t}:p:", seq);
+    put("t");
+    put("delay");
+    put("call_slot");
+    for (size_t i = 0; i < 3; i++)
+        put(numbers[i]);
+    put(when);
+    return call();
 }
 
-/* Several are told as one where they came as plain packs. */
+/* --- claims --------------------------------------------------------------- */
+
+/* The ids of a node's slots, with blanks between: "?" where one is not there. */
+static const char *ids_at(const char *node)
+{
+    return redis_text(
+        script_proc, "EVAL %s 0 %s",
+        LUA_PACKS
+        "local seq, told = ARGV[1]:sub(1, 12), {} "
+        "local ids, lo, hi = ids_of(seq), bounds(ARGV[1]) "
+        "for slot = lo, hi do "
+        "  local id = ids[slot + 1] or '?' "
+        "  local is_there = redis.call('HGET', 'weir:{t}:ids', id) == seq "
+        "  told[#told + 1] = is_there and id or '?' end "
+        "return table.concat(told, ' ')",
+        node);
+}
+
+/* Its jobs. */
 static size_t note_node(const redisReply *node, long long told, char *text,
                         size_t cap)
 {
-    int job = job_at(node->str);
+    const char *ids = ids_at(node->str);
+    unsigned slot =
+        (unsigned)(node->str[12] - '0') * 16 + (unsigned)(node->str[13] - '0');
+    size_t len = 0;
 
-    if (job < 0 || job >= LANE_JOBS)
-        return (size_t)snprintf(text, cap, " ?%s", node->str);
-    lane_claimed[lane_claimed_count++] = job;
-    (void)snprintf(lane_held[job].seq, 13, "%.12s", node->str);
-    lane_held[job].token = lane_token;
-    lane_held[job].due = told / 256;
-    lane_held[job].state = told % 256;
-    return (size_t)snprintf(text, cap, told % 256 < 2 ? " %d" : " %d+%d", job,
-                            (int)(told % 256) / 2);
+    for (char *at = NULL; *ids != '\0'; ids = at + (*at == ' ')) {
+        int job = *ids == 'j' ? (int)strtol(ids + 1, &at, 10) : -1;
+
+        if (job < 0 || job >= LANE_JOBS || lane_claimed_count >= 1024)
+            return len +
+                   (size_t)snprintf(text + len, cap - len, " ?%s", node->str);
+        lane_claimed[lane_claimed_count++] = job;
+        lane_held[job] = (struct lane_held){.slot = slot++,
+                                            .token = lane_token,
+                                            .due = told / 256,
+                                            .state = told % 256};
+        (void)snprintf(lane_held[job].node, 17, "%.16s", node->str);
+        len += (size_t)snprintf(text + len, cap - len,
+                                told % 256 < 2 ? " %d" : " %d+%d", job,
+                                (int)(told % 256) / 2);
+    }
+    return len;
 }
 
 const char *lane_claim_as(struct lane_claim claim)
@@ -269,28 +366,44 @@ static void put_str(struct weir__buf *buf, const char *text)
     weir__pack_str(buf, text, strlen(text));
 }
 
-static void note_verdict(struct lists *lists, int job, const char *verdict,
-                         const char *node)
+/* What is said of the ids of its node: the one, or how long the header is. */
+static void put_header(struct weir__buf *nodes, int job)
+{
+    const char *node = lane_held[job].node;
+
+    if (strncmp(node + 12, node + 14, 2) == 0)
+        put_str(nodes, id_of(job));
+    else
+        weir__pack_uint(nodes, (uint64_t)redis_int(
+                                   script_proc, "EVAL %s 0 %s",
+                                   LUA_PACKS "local _, len = ids_of("
+                                             "ARGV[1]:sub(1, 12)) return len",
+                                   node));
+}
+
+static void note_verdict(struct lists *lists, int job, const char *verdict)
 {
     uint64_t token = (uint64_t)lane_held[job].token;
+    const char *node = lane_held[job].node;
+    char slot = (char)lane_held[job].slot;
 
     if (strcmp(verdict, "back") == 0) {
         weir__pack_array(&lists->back, 4);
         put_str(&lists->back, node);
         weir__pack_uint(&lists->back, token);
         weir__pack_uint(&lists->back, (uint64_t)lane_held[job].due);
-        put_str(&lists->back, "");
+        weir__pack_str(&lists->back, &slot, 1);
         return;
     }
     weir__pack_array(&lists->nodes, 5);
     weir__pack_uint(&lists->nodes, 11);
     put_str(&lists->nodes, node);
     weir__pack_uint(&lists->nodes, token);
-    put_str(&lists->nodes, id_of(job)); /* of a small part, and so its id */
-    put_str(&lists->nodes, "");
+    put_header(&lists->nodes, job);
+    weir__pack_str(&lists->nodes, &slot, 1);
     if (strcmp(verdict, "dead") == 0) {
         weir__pack_array(&lists->ends, 3);
-        weir__pack_uint(&lists->ends, 0);
+        weir__pack_uint(&lists->ends, lane_held[job].slot);
         put_str(&lists->ends, id_of(job));
         put_str(&lists->ends, "record");
     } else if (strcmp(verdict, "done") != 0) {
@@ -301,7 +414,7 @@ static void note_verdict(struct lists *lists, int job, const char *verdict,
         put_str(&lists->moves, verdict);
         weir__pack_uint(&lists->moves, 1);
         weir__pack_array(&lists->moves, 1);
-        weir__pack_uint(&lists->moves, 0);
+        weir__pack_uint(&lists->moves, lane_held[job].slot);
         put_str(&lists->moves, "");
     }
 }
@@ -314,16 +427,16 @@ static void put_list(struct weir__buf *list)
 const char *lane_settle_as(int job, const char *verdict, const char *flags)
 {
     struct lists lists = {0};
-    char node[17];
+    char seq[13];
     const char *text;
 
-    (void)snprintf(node, sizeof(node), "%s0000", lane_held[job].seq);
-    note_verdict(&lists, job, verdict, node);
+    (void)snprintf(seq, sizeof(seq), "%.12s", lane_held[job].node);
+    note_verdict(&lists, job, verdict);
     weir__pack_array(&lists.closed, 1);
     weir__pack_uint(&lists.closed, (uint64_t)lane_held[job].token);
     begin(&weir__script_delay_settle,
           "run lease ids meta wait dead rec idle held due", 2);
-    put_copy("weir:{t}:p:", lane_held[job].seq);
+    put_copy("weir:{t}:p:", seq);
     put("weir:{t}:absent");
     put("t");
     put_list(&lists.nodes);
@@ -362,7 +475,7 @@ long long lane_due_ms(int job)
 {
     char node[17];
 
-    (void)snprintf(node, sizeof(node), "%s0000", seq_of(job));
+    (void)snprintf(node, sizeof(node), "%s", lane_node("wait", job));
     return score_ms("wait", node);
 }
 
@@ -412,17 +525,21 @@ const char *lane_slot(const char *verb, int job, const char *when)
 
 const char *lane_purge(const int *jobs, int count)
 {
-    char seqs[64][13];
+    char seqs[64][13], nodes[64][17];
 
-    for (int i = 0; i < count && i < 64; i++)
+    for (int i = 0; i < count && i < 64; i++) {
         (void)snprintf(seqs[i], 13, "%s", seq_of(jobs[i]));
+        (void)snprintf(nodes[i], 17, "%s", lane_node("wait", jobs[i]));
+        if (nodes[i][0] == '\0')
+            (void)snprintf(nodes[i], 17, "%s", lane_node("run", jobs[i]));
+    }
     begin(&weir__script_delay_purge, "wait run lease ids meta held due",
           (size_t)count + 1);
     for (int i = 0; i < count; i++)
         put_copy("weir:{t}:p:", seqs[i]);
     put("weir:{t}:absent");
     for (int i = 0; i < count; i++)
-        put_copy(seqs[i], "0000");
+        put(nodes[i]);
     return call();
 }
 

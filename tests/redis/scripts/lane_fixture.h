@@ -3,14 +3,16 @@
 #define WEIR_TEST_LANE_FIXTURE_H
 
 /* Jobs of lanes (lanes.lua), each of which has a number: job 7 has the id "j7",
- * and its first pack is named by 12 digits. What a call answers is one line. */
+ * and its first pack is named by 12 digits, those of the first of its jobs. What
+ * a call answers is one line. */
 
 #include "tests/redis/scripts/script_fixture.h"
 
 enum { LANE_JOBS = 30000 };
 
 struct lane_held {
-    char seq[13];
+    char node[17];
+    unsigned slot;
     long long token, due, state;
 };
 
@@ -33,6 +35,8 @@ extern redisReply *lane_reply; /* of the last call */
 const char *lane_add_under(int job, const char *when, const char *key,
                            const char *rule);
 const char *lane_add(int job, const char *when);
+/* Jobs from this one on, in one pack. */
+const char *lane_add_pack(int job, int count, const char *when);
 
 struct lane_claim {
     const char *worker, *room, *lease_ms, *limits, *suspects;
@@ -48,8 +52,14 @@ const char *lane_settle(int job, const char *verdict); /* flags "4" */
 
 /* "delete", or "reschedule" to `when`. */
 const char *lane_slot(const char *verb, int job, const char *when);
+/* Of the nodes in which these jobs are. */
 const char *lane_purge(const int *jobs, int count);
 const char *lane_drop(void);
+
+/* The node of `key` (wait or run) that has the job; "": none has. */
+const char *lane_node(const char *key, int job);
+/* Is it under the token by which it was claimed? */
+bool lane_runs(int job);
 
 /* When a job that waits is due, and when a lane has its turn. */
 long long lane_due_ms(int job);

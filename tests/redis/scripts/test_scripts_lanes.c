@@ -230,10 +230,11 @@ TEST(what_is_no_lane_is_refused)
 TEST(a_staged_pack_may_be_of_a_lane)
 {
     EXPECT_STR("1", script_add('a', "x", "l1r0 k"));
-    EXPECT_STR("0 0 -3", script_add('b', "y z", "l1r0 k"));
+    EXPECT_STR("2", script_add('b', "y z", "l1r0 k"));
+    EXPECT_STR("0 0 -3", script_add('c', "y z", "l4r0 k"));
     EXPECT_STR("", odd_lanes());
-    EXPECT_INT(1, count_of("ZCARD", "lane:1k"));
-    EXPECT_STR("a0000+0", script_claim("9", "9000"));
+    EXPECT_INT(2, count_of("ZCARD", "lane:1k"));
+    EXPECT_STR("a0000+0 b0001+0", script_claim("9", "9000"));
 }
 
 /* --- key_parallel --------------------------------------------------------- */

@@ -104,7 +104,7 @@ end
 -- Is it what due.lua reads? Times are whole numbers that a score can hold.
 local function is_when(when, jobs)
   if #when < 15 and find(when, '^[ra]%-?%d+$') then return true end
-  if byte(when) == 108 then return jobs == 1 and lane_when(when, 0) end -- 'l'
+  if byte(when) == 108 then return lane_when(when, 0) end -- 'l'
   if find(when, '^[st]') then return is_rising(when, jobs) end
   if not find(when, '^[pq]') then return false end
   local ok, times = pcall(cmsgpack.unpack, sub(when, 2))

@@ -287,9 +287,12 @@ for index, name in ipairs(node_names) do
     settle_below(index, name, token, lo, hi, slots, alive)
   end
 end
+local kept = {} -- of nodes of lanes
 for _, node in ipairs(to_carve) do
   local name, lo, hi, score = unpack(node)
+  local from = #to_keep + 1
   carve(to_keep, score, sub(name, 1, 12), lo, hi, parts[name])
+  if lanes then kept[name] = { unpack(to_keep, from) } end
 end
 
 -- Then write: what goes first, what moves afterwards.
@@ -301,19 +304,14 @@ end
 call_list('ZREM', run, to_remove)
 call_list('ZADD', run, to_keep)
 local is_freed = false
-local function leave(node)
-  local seq = sub(node, 1, 12)
-  if not laned[seq] then return end
-  is_freed = lanes.leave(prefix, node, laned[seq], now) or is_freed
+local function leave(node, rest)
+  local lane = laned[sub(node, 1, 12)]
+  if not lane then return end
+  is_freed = lanes.leave(prefix, node, lane, now, rest) or is_freed
 end
 if lanes then
-  local ended = {}
   laned = lanes.of(prefix, node_names)
-  for _, node in ipairs(to_remove) do
-    leave(node)
-    if laned[sub(node, 1, 12)] then ended[#ended + 1] = sub(node, 1, 12) end
-  end
-  call_list('HDEL', prefix .. 'of', ended)
+  for _, node in ipairs(to_remove) do leave(node, kept[node]) end
 end
 for _, node in ipairs(whole) do
   local names, from, to = unpack(node)
@@ -327,23 +325,27 @@ for _, node in ipairs(whole) do
   end
 end
 call_list('HDEL', ids, to_unindex)
+local ended = {}
 for key, pack in pairs(packs) do
   if pack.gone > pack.last then
     call('DEL', key)
     if pack.is_mixed then redis.pcall('HDEL', due_key, sub(key, -12)) end
+    if lanes then ended[#ended + 1] = sub(key, -12) end
   elseif pack.gone > pack.was then
     call('SETRANGE', key, '3', char(pack.gone))
   end
 end
+call_list('HDEL', prefix .. 'of', ended)
 increment(meta, 'settled', settled)
 
 -- What was not started returns under its due time. Who had started a suspect
 -- did not die with it.
 local returned, returned_due = 0, nil
 if #back > 0 then
-  local mark = call('HMGET', meta, 'mark', 'mixed_mark')
-  local mark_end, mixed_end = number_of(mark[1], -1) + 1,
-                              number_of(mark[2], -1) + 1
+  local mark = call('HMGET', meta, 'mark', 'mixed_mark', 'laned_mark')
+  local mark_end, mixed_end, laned_end = number_of(mark[1], -1) + 1,
+                                         number_of(mark[2], -1) + 1,
+                                         number_of(mark[3], -1) + 1
   if lanes then
     --#include full
     needs_no_room(prefix .. 'turns')
@@ -363,8 +365,12 @@ if #back > 0 then
     for i = 1, #slots do wanted[byte(slots, i)] = true end
     local function put(from, to, ended, stays, count)
       if laned[seq] then
-        leave(name)
-        lanes.enter(list, name, due, ended / 128, laned[seq])
+        local parts = {}
+        carve(parts, 0, seq, from, to, stays)
+        for i = 2, #parts, 2 do
+          lanes.enter(list, parts[i], due, ended / 128, laned[seq])
+        end
+        if due < laned_end then below = below + count end
       elseif entry then
         below = below + spread(list, entry, seq, from, to, stays, ended / 128,
                                mixed_end)
@@ -391,6 +397,7 @@ if #back > 0 then
         carve(left, score, seq, from, to, goes)
         call('ZREM', run, node)
         call_list('ZADD', run, left)
+        leave(node, left)
         returned_due = min(returned_due or math.huge, due)
       elseif from < to then
         local half = left_size(from, to)

@@ -99,23 +99,36 @@ if sub(id, -5) == '@next' then -- one that rests has none
   end
 end
 
-local lane = is_laned and redis.pcall('HGET', prefix .. 'of', seq)
+local lane = (is_laned or running) and redis.pcall('HGET', prefix .. 'of', seq)
 lane = type(lane) == 'string' and lane
-if lane and reschedules then call('ZCARD', prefix .. 'turns') end -- types.lua
+local enter, leave, forget -- of lanes.lua
+if lane then
+  --#include lanes
+  look_at_lanes(prefix)
+  enter, leave = lane_entrance(prefix, meta, now), leave_lane
+  forget = forget_lanes
+end
+if is_laned and not lane then job.region = 0 end
 local left, mark_end = take_out(meta, seq, job)
-if reschedules then -- it stays a suspect
+local function put(node, at) -- a suspect stays one
+  local fraction = number - floor(number)
+  if lane then
+    enter(left, node, at, fraction, lane)
+  else
+    left[#left + 1] = job.region + at + fraction
+    left[#left + 1] = node
+  end
+end
+if is_laned then -- the rest of its node stays
+  local rest = left
+  left = {}
+  for i = 2, #rest, 2 do put(rest[i], job.due) end
+end
+if reschedules then
   local ms = tonumber(sub(ARGV[6], 2))
   local at = math.max(now, sub(ARGV[6], 1, 1) == 'a' and ms or now + ms)
-  if is_laned and not lane then job.region = 0 end
-  if lane then
-    --#include lanes
-    lane_entrance(prefix, meta, now)(left, job.node, at, number - floor(number),
-                                     lane)
-  else
-    left[#left + 1] = job.region + at + number - floor(number)
-    left[#left + 1] = node_name(seq, job.slot, job.slot)
-    if at < mark_end then increment(meta, 'ready', 1) end
-  end
+  put(node_name(seq, job.slot, job.slot), at)
+  if at < mark_end then increment(meta, 'ready', 1) end
   call('ZADD', wait, unpack(left))
   wake_one(KEYS[8], ARGV[5], at)
   reply[2] = at
@@ -123,15 +136,9 @@ if reschedules then -- it stays a suspect
 end
 if #left > 0 then call('ZADD', job.key, unpack(left)) end
 if by_index then call('HDEL', ids, id) end
-note_gone(pack_key, pack, 1, due_key)
-if is_laned or running then
-  local lane = redis.pcall('HGET', prefix .. 'of', seq)
-  if type(lane) == 'string' then
-    --#include lanes
-    if running then leave_lane(prefix, job.node, lane, now) end
-    forget_lanes(prefix, { seq })
-  end
-end
+if running and lane then leave(prefix, job.node, lane, now, left) end
+local is_gone = note_gone(pack_key, pack, 1, due_key)
+if is_gone and lane then forget(prefix, { seq }) end
 increment(meta, running and 'delrun' or 'delwait', 1)
 if running and KEYS[8] then
   --#include ready

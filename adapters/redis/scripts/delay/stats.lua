@@ -32,11 +32,12 @@ local total = {}
 local fields = { 'added', 'claimed', 'settled', 'retried', 'snoozed', 'failed',
                  'expired', 'returned', 'crashed', 'dropped', 'delwait',
                  'delrun', 'ready', 'requeued', 'mark', 'mixed_mark', 'kind',
-                 'paused', 'mixed', 'ticks', 'limits', 'lanes' }
+                 'paused', 'mixed', 'ticks', 'limits', 'lanes', 'laned_mark' }
 local values = call('HMGET', meta, unpack(fields))
 for i = 1, 16 do
   total[fields[i]] = number_of(values[i], i > 14 and -1 or 0)
 end
+total.laned_mark = number_of(values[23], -1)
 local kind, is_paused, has_mixed = values[17], values[18], values[19] == '2'
 local complete, ready = 1, total.ready
 
@@ -56,11 +57,9 @@ if kind == 'delay' and has_mixed then
 end
 
 --#include laned
--- Each node of a lane is one job.
+local has_lanes = kind == 'delay' and values[22]
 local has_turn = oldest >= 0 -- as far as the last claims looked
-if kind == 'delay' and values[22] then
-  ready = ready + call('ZCOUNT', wait, digits(LANED),
-                       '(' .. digits(LANED + now + 1))
+if has_lanes then
   local first = call('ZRANGEBYSCORE', wait, digits(LANED), '+inf', 'WITHSCORES',
                      'LIMIT', 0, 1)
   if first[2] then see_head(first[2] - LANED) end
@@ -112,15 +111,18 @@ local function keep_mark(field, stop, jobs, foreign)
   return true
 end
 
-if kind == 'delay' and now > total.mark then
-  local nodes, stop, foreign = find_due(0, total.mark, most_nodes)
+local function pass_plain(region, field)
+  if now <= total[field] then return end
+  local nodes, stop, foreign = find_due(region, total[field], most_nodes)
   local jobs = 0
   for i = 1, #nodes, 2 do
     local lo, hi = node_bounds(nodes[i])
     jobs = jobs + hi - lo + 1
   end
-  keep_mark('mark', stop, jobs, foreign)
+  keep_mark(field, stop, jobs, foreign)
 end
+if kind == 'delay' then pass_plain(0, 'mark') end
+if has_lanes then pass_plain(LANED, 'laned_mark') end
 
 local MOST_MIXED = 400 -- their tables are read
 local function pass_mixed()

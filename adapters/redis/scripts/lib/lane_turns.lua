@@ -5,8 +5,13 @@
 -- after a job of it was given at once, behind all that wait by then; jobs
 -- without a key have turns by their due times.
 --
--- In scope are lanes.lua, rate.lua, `prefix`, `wait`, `run`, `now`,
--- `time_us`. `rules` are `key_rate`, `key_parallel`, `ageing`, as text.
+-- A turn gives one node, or of a larger one the part that is the share of each
+-- lane in the room, and what the bounds of the key allow. As many turns as it
+-- gave jobs more than one the lane owes to the others.
+--
+-- In scope are lanes.lua, rate.lua, node.lua, `prefix`, `wait`, `run`, `now`,
+-- `time_us`, `room`, and what is taken out of `wait` and put back (`gone`,
+-- `back`). `rules` are `key_rate`, `key_parallel`, `ageing`, as text.
 local RECHECK_MS = 1000 -- blocked ones: who runs may have gone unseen
 local SEEN_MS = 5000 -- a far token is waited for anew: the rate may be another
 local MOST_SEEN = 256 -- lanes of a claim, where the first ones have no job
@@ -18,6 +23,15 @@ local function lane_turns(rules, most)
   local parallel = number_of(rules.key_parallel)
   local step, burst = read_rate(rules.key_rate or '')
 
+  local function jobs_of(nodes)
+    local jobs = 0
+    for _, node in ipairs(nodes) do
+      local lo, hi = node_bounds(node)
+      jobs = jobs + (lo and hi - lo + 1 or 1)
+    end
+    return jobs
+  end
+
   -- How many jobs of a key may start.
   local function key_of(lane)
     local key = keys[lane.key]
@@ -28,14 +42,14 @@ local function lane_turns(rules, most)
     if parallel > 0 then
       local on = prefix .. 'on:' .. lane.key
       local nodes = redis.pcall('ZRANGE', on, '0', '-1')
-      key.places = parallel - #nodes
+      key.places = parallel - jobs_of(nodes)
       if key.places <= 0 then
         local gone = {}
         for i, score in ipairs(call('ZMSCORE', run, unpack(nodes))) do
           if not score then gone[#gone + 1] = nodes[i] end
         end
         call_list('ZREM', on, gone)
-        key.places = key.places + #gone
+        key.places = key.places + jobs_of(gone)
       end
     end
     if step then
@@ -96,7 +110,7 @@ local function lane_turns(rules, most)
     for i = 1, #some, 2 do
       local name = some[i]
       local lane = { name = name, key = sub(name, 2), next = 1, given = {},
-                     turn = some[i + 1] - from }
+                     turn = some[i + 1] - from, owes = 0 }
       lane.ahead = (2 - (byte(name) - 48)) * ageing
       lane.level = #some > 2 * most and level or nil -- there may be more
       seen[#seen + 1] = lane
@@ -105,6 +119,7 @@ local function lane_turns(rules, most)
   end
   for level = 0, BLOCKED do look(level) end
   local batch = math.max(math.ceil(most / math.max(#seen, 1)), 2)
+  local share = math.max(floor(room / math.max(#seen, 1)), 1)
 
   -- The next nodes of a lane that are due; false: there are none.
   local function fill(lane)
@@ -115,18 +130,18 @@ local function lane_turns(rules, most)
                               digits(#lane.given), digits(batch))
       if due.err then return false end
       local scores = due[1] and call('ZMSCORE', wait, unpack(due)) or {}
-      local gone = {}
+      local stale = {}
       for i, node in ipairs(due) do
         local score = tonumber(scores[i] or 0) - LANED
         if score >= now + 1 then -- it was put off
           call('ZADD', key, digits(floor(score)), node)
-        elseif score >= 0 then
+        elseif score >= 0 and node_bounds(node) then
           nodes[#nodes + 1] = { score, node }
         else
-          gone[#gone + 1] = node
+          stale[#stale + 1] = node
         end
       end
-      call_list('ZREM', key, gone)
+      call_list('ZREM', key, stale)
       lane.is_open = #due == batch
       if nodes[1] or not lane.is_open then break end
     end
@@ -141,19 +156,23 @@ local function lane_turns(rules, most)
     while lane do
       local key = key_of(lane)
       local is_free = key.places > 0 and key.tokens > 0
-      if is_free and lane.nodes and lane.nodes[lane.next] then
+      if lane.owes > 0 and front.first < front.last then
+        lane.owes, puts = lane.owes - 1, puts + 1
+        put(remove_first(), 'k')
+      elseif is_free and lane.nodes and lane.nodes[lane.next] then
         local score = lane.nodes[lane.next][1]
         return lane.at, score > floor(score)
-      end
-      lane.is_touched = true
-      if not is_free or lane.nodes and not lane.is_open or not fill(lane) then
-        remove_first()
-        if lane.level and not front[front.first] and #seen < MOST_SEEN then
-          look(lane.level)
+      else
+        lane.is_touched = true
+        if not is_free or lane.nodes and not lane.is_open or not fill(lane) then
+          remove_first()
+          if lane.level and not front[front.first] and #seen < MOST_SEEN then
+            look(lane.level)
+          end
+        elseif lane.key == '' then
+          lane.turn = floor(lane.nodes[1][1])
+          lane.at = lane.turn - lane.ahead
         end
-      elseif lane.key == '' then
-        lane.turn = floor(lane.nodes[1][1])
-        lane.at = lane.turn - lane.ahead
       end
       lane = first_lane()
     end
@@ -162,36 +181,82 @@ local function lane_turns(rules, most)
   -- Its lane has no other turn in this claim.
   local skip = remove_first
 
-  -- Take it: its score, as in `wait` without LANED, its node, and whether its
-  -- lane has a key.
-  local function take()
+  -- The first node that waits in a lane; where it has more than `most` jobs the
+  -- largest that begins as it does and has no more. Its other parts wait then.
+  local function first_node(lane, most)
+    local at = lane.next
+    local score, node, is_part = unpack(lane.nodes[at])
+    if not is_part then
+      lane.given[#lane.given + 1], gone[#gone + 1] = node, node
+    end
+    lane.next, lane.is_touched = at + 1, true
+    local lo, hi = node_bounds(node)
+    local seq, last = sub(node, 1, 12), hi
+    while hi - lo >= most do
+      local half = left_size(lo, hi)
+      table.insert(lane.nodes, at + 1,
+                   { score, node_name(seq, lo + half, hi), true })
+      hi = lo + half - 1
+    end
+    if hi < last then node = node_name(seq, lo, hi) end
+    return score, node, hi - lo + 1
+  end
+
+  -- Take `most` jobs of it at most: their score, as in `wait` without LANED,
+  -- their node, how many they are, and whether the lane has a key.
+  local function take(most)
     local lane = remove_first()
-    local key, node = key_of(lane), lane.nodes[lane.next]
-    lane.next, lane.given[#lane.given + 1] = lane.next + 1, node[2]
-    lane.is_touched = true
-    if lane.key ~= '' then
-      lane.turn = now
-      key.places, key.tokens = key.places - 1, key.tokens - 1
+    local key, has_key = key_of(lane), lane.key ~= ''
+    most = min(most, key.places, key.tokens, has_key and share or most)
+    local score, node, size = first_node(lane, most)
+    if has_key then
+      lane.turn, lane.owes = now, size - 1
+      key.places, key.tokens = key.places - size, key.tokens - size
       if key.full then
-        key.full, key.is_changed = key.full + step, true
+        key.full, key.is_changed = key.full + size * step, true
       end
       if parallel > 0 then
-        redis.pcall('ZADD', prefix .. 'on:' .. lane.key, '0', node[2])
+        redis.pcall('ZADD', prefix .. 'on:' .. lane.key, '0', node)
       end
     elseif lane.nodes[lane.next] then
       lane.turn = floor(lane.nodes[lane.next][1])
     end
     puts = puts + 1
-    put(lane, lane.key == '' and 'n' or 'k')
-    return node[1], node[2], lane.key ~= ''
+    put(lane, has_key and 'k' or 'n')
+    return score, node, size, has_key
+  end
+
+  -- Parts of nodes that were not taken wait.
+  local function put_back()
+    for _, lane in ipairs(seen) do
+      lane.parts = {}
+      for i = lane.next, lane.nodes and #lane.nodes or 0 do
+        local score, node, is_part = unpack(lane.nodes[i])
+        if is_part then
+          local due, at = floor(score), #lane.parts
+          lane.parts[at + 1], lane.parts[at + 2] = digits(due), node
+          back[#back + 1] = due < score and LANED + score or digits(LANED + due)
+          back[#back + 1] = node
+        end
+      end
+    end
+  end
+
+  -- When the first one that waits in a lane is due.
+  local function next_due(lane)
+    local known = lane.nodes and lane.nodes[lane.next]
+    if known then return known[1] end
+    local head = redis.pcall('ZRANGE', prefix .. 'lane:' .. lane.name, '0', '0',
+                             'WITHSCORES')
+    return tonumber(head[2])
   end
 
   -- The turn that a lane has from now on; nil: nothing waits in it.
   local function next_turn(lane)
-    local head = redis.pcall('ZRANGE', prefix .. 'lane:' .. lane.name, '0', '0',
-                             'WITHSCORES')
-    if not head[1] then return nil end
-    local key, due = key_of(lane), floor(tonumber(head[2]))
+    local due = next_due(lane)
+    if not due then return nil end
+    local key = key_of(lane)
+    due = floor(due)
     if key.places <= 0 then return BLOCKED * LEVEL + now + RECHECK_MS end
     if lane.key ~= '' then
       due = math.max(lane.turn, due)
@@ -214,25 +279,36 @@ local function lane_turns(rules, most)
     local of = call('HRANDFIELD', prefix .. 'of', '-2', 'WITHVALUES')
     for i = 1, #of, 2 do
       if call('EXISTS', prefix .. 'p:' .. of[i]) == 0 then
-        leave_lane(prefix, of[i] .. '0000', of[i + 1], now)
+        local on = prefix .. 'on:' .. sub(of[i + 1], 2)
+        local nodes = redis.pcall('ZRANGEBYLEX', on, '[' .. of[i],
+                                  '(' .. of[i] .. '@')
+        for _, node in ipairs(nodes) do
+          leave_lane(prefix, node, of[i + 1], now)
+        end
         call('HDEL', prefix .. 'of', of[i])
       end
     end
   end
 
-  -- Behind the last one. Returns when the next lane has its turn; nil: none.
+  -- Behind the last one, and put_back(). Returns when the next lane has its
+  -- turn; nil: none.
   local function finish()
+    local entries, over = {}, {}
     for _, lane in ipairs(seen) do
       if lane.is_touched then
+        call_list('ZADD', prefix .. 'lane:' .. lane.name, lane.parts)
         call_list('ZREM', prefix .. 'lane:' .. lane.name, lane.given)
         local turn = next_turn(lane)
         if turn then
-          call('ZADD', turns, digits(turn), lane.name)
+          entries[#entries + 1] = digits(turn)
+          entries[#entries + 1] = lane.name
         else
-          call('ZREM', turns, lane.name)
+          over[#over + 1] = lane.name
         end
       end
     end
+    call_list('ZADD', turns, entries)
+    call_list('ZREM', turns, over)
     for name, key in pairs(keys) do
       if key.is_changed then
         call('HSET', prefix .. 'rates', name, digits(math.ceil(key.full)))
@@ -252,5 +328,6 @@ local function lane_turns(rules, most)
     return next_ms
   end
 
-  return { peek = peek, skip = skip, take = take, finish = finish }
+  return { peek = peek, skip = skip, take = take, put_back = put_back,
+           finish = finish }
 end

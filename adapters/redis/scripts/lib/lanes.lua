@@ -1,15 +1,16 @@
 -- SPDX-License-Identifier: MIT
--- Jobs with a key or a priority, each in a pack of its own. They wait in `wait`
--- at their due time and LANED, where no claim looks for what is due, and in a
--- lane of all that have the same priority and key. A lane's name is the digit
--- of the priority (0 urgent, 1 high, 2 normal, 3 low) and the key.
---   of         hash: of a pack's name its lane, until its job has ended
+-- Jobs with a key or a priority; all of a pack have the same. Nodes of such
+-- packs wait in `wait` at their due time and LANED, where no claim looks for
+-- what is due, and in a lane of all that have the same priority and key. A
+-- lane's name is the digit of the priority (0 urgent, 1 high, 2 normal, 3 low)
+-- and the key. `ready` counts those below `laned_mark` of `meta`.
+--   of         hash: of a pack's name its lane, until its jobs have ended
 --   lane:NAME  zset: nodes that wait, by due time. What `wait` has not there is
 --              not in it any more: who looks removes it
 --   turns      zset: lanes by LEVEL * priority + ms of their next turn; those
 --              whose key may not run another job by LEVEL * BLOCKED
---   on:KEY     zset: nodes of a key that run, where `key_parallel` bounds them;
---              what `run` has not does not
+--   on:KEY     zset: nodes of a key that run, where `key_parallel` bounds how
+--              many jobs do; what `run` has not does not
 --   rates      hash: of a key when all tokens of its `key_rate` will be back
 -- `lanes` in `meta` is there from the first such job on. These keys begin as
 -- `wait` does and are not declared, as packs of push.lua.
@@ -44,9 +45,8 @@ end
 local function lanes_of(prefix, nodes)
   local seqs, lanes = {}, {}
   for _, node in ipairs(nodes) do
-    if string.sub(node, 13) == '0000' then
-      seqs[#seqs + 1] = string.sub(node, 1, 12)
-    end
+    local seq = string.sub(node, 1, 12)
+    if seqs[#seqs] ~= seq then seqs[#seqs + 1] = seq end
   end
   for from = 1, #seqs, 1000 do
     local to = math.min(from + 999, #seqs)
@@ -56,13 +56,14 @@ local function lanes_of(prefix, nodes)
   return lanes
 end
 
--- A job of a lane does not run any more. Returns whether another one of its key
--- may start that could not before.
-local function leave_lane(prefix, node, name, now)
+-- A node of a lane does not run any more, but for the parts of it in `rest`
+-- (score, name, ...; nil: none). Returns whether another job of its key may
+-- start that could not before.
+local function leave_lane(prefix, node, name, now, rest)
   local key, is_freed = string.sub(name, 2), false
-  if key == '' or redis.pcall('ZREM', prefix .. 'on:' .. key, node) ~= 1 then
-    return false
-  end
+  local on = prefix .. 'on:' .. key
+  if key == '' or redis.pcall('ZREM', on, node) ~= 1 then return false end
+  for i = 2, #(rest or {}), 2 do redis.pcall('ZADD', on, '0', rest[i]) end
   for level = 0, 3 do
     local lane, turns = level .. key, prefix .. 'turns'
     local at = redis.pcall('ZSCORE', turns, lane)

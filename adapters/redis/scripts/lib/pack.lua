@@ -14,13 +14,14 @@ local function read_pack(key)
 end
 
 -- More of its slots are gone; with the last one goes the pack, and what `due`
--- has of it where it is mixed.
+-- has of it where it is mixed. Returns whether it does.
 local function note_gone(key, pack, count, due_key)
   pack.gone = pack.gone + count
   if pack.gone > pack.last then
     call('DEL', key)
     if due_key then redis.pcall('HDEL', due_key, sub(key, -12)) end
-  else
-    call('SETRANGE', key, 3, char(pack.gone))
+    return true
   end
+  call('SETRANGE', key, 3, char(pack.gone))
+  return false
 end

@@ -57,8 +57,9 @@ end
 -- to its key again, and up to when `ready` counts there.
 local function take_out(meta, seq, job)
   local left, own = {}, { [job.slot] = true }
-  local marks = call('HMGET', meta, 'mark', 'mixed_mark')
-  local mark_end = number_of(marks[job.region > 0 and 2 or 1], -1) + 1
+  local mark = call('HGET', meta, job.region == 0 and 'mark' or
+                    job.region == MIXED and 'mixed_mark' or 'laned_mark')
+  local mark_end = number_of(mark, -1) + 1
   if job.entry then
     spread(left, job.entry, seq, job.lo, job.hi, own,
            job.number - floor(job.number), mark_end)
@@ -66,7 +67,7 @@ local function take_out(meta, seq, job)
     carve(left, job.score, seq, job.lo, job.hi, own)
   end
   call('ZREM', job.key, job.node)
-  if not job.runs and job.region <= MIXED and job.due < mark_end then
+  if not job.runs and job.due < mark_end then
     increment(meta, 'ready', -1)
   end
   return left, mark_end

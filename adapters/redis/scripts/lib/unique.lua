@@ -19,8 +19,10 @@
 --
 -- In scope are number.lua, wake.lua, `call`, `sub`, the keys `wait`, `ids`,
 -- `meta`, `idle`, `unique`, `due_key`, what they begin with (`prefix`), `now`,
--- and of `meta` the fields kind, revision, max_pending, mark, mixed_mark, lanes
--- (`known`). Packs of holders are not declared, as those of push.lua.
+-- and of `meta` the fields kind, revision, max_pending, mark, mixed_mark,
+-- lanes, laned_mark (`known`). Packs of holders are not declared, as those of
+-- push.lua.
+--#include laned
 --#include unique_moved
 call('ZCARD', prefix .. 'turns') -- as types.lua says
 call('HLEN', prefix .. 'of')
@@ -103,12 +105,14 @@ local function remove(entry)
   if entry.pack then
     was_ready = of_moved().remove(entry)
   else
-    was_ready = tonumber(entry.score) < number_of(known[4], -1) + 1
+    local score, mark = tonumber(entry.score), known[4]
+    if score >= LANED then score, mark = score - LANED, known[7] end
+    was_ready = score < number_of(mark, -1) + 1
     call('ZREM', wait, entry.node)
     call('DEL', prefix .. 'p:' .. entry.seq)
   end
-  if known[6] then
-    call('HDEL', prefix .. 'of', entry.pack and entry.place or entry.seq)
+  if known[6] and not entry.pack then
+    call('HDEL', prefix .. 'of', entry.seq)
   end
   call('HDEL', ids, entry.id)
   deleted = deleted + 1

@@ -53,13 +53,14 @@ local function moved()
   -- ready.
   local function remove(entry)
     local score = tonumber(entry.score)
-    local region = score >= MIXED and MIXED or 0
+    local region = score >= LANED and LANED or score >= MIXED and MIXED or 0
     local number = score - region
     local due = floor(number)
-    local mark_end = number_of(known[region > 0 and 5 or 4], -1) + 1
+    local mark = known[region == 0 and 4 or region == MIXED and 5 or 7]
+    local mark_end = number_of(mark, -1) + 1
     local lo, hi = node_bounds(entry.node)
     local own, rest = { [entry.slot] = true }, {}
-    local times = region > 0 and lo < hi and
+    local times = region == MIXED and lo < hi and
                   read_table(call('HGET', due_key, entry.place), hi)
     if times then
       due = due_at(times, entry.slot)
@@ -67,9 +68,20 @@ local function moved()
     else
       carve(rest, score, entry.place, lo, hi, own)
     end
+    local lane = region == LANED and
+                 redis.pcall('HGET', prefix .. 'of', entry.place)
+    if type(lane) == 'string' then -- what is left of the node stays in it
+      --#include lanes
+      local enter, parts = lane_entrance(prefix, meta, now), rest
+      rest = {}
+      for i = 2, #parts, 2 do enter(rest, parts[i], due, number - due, lane) end
+    end
     call('ZREM', wait, entry.node)
     if rest[1] then call('ZADD', wait, unpack(rest)) end
-    note_gone(prefix .. 'p:' .. entry.place, entry.pack, 1, due_key)
+    if note_gone(prefix .. 'p:' .. entry.place, entry.pack, 1, due_key) and
+       lane then
+      call('HDEL', prefix .. 'of', entry.place)
+    end
     return due < mark_end
   end
   return { is_there = is_there, find_node = find_node, remove = remove }

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tests/redis/scripts/lane_model.h"
+
+static char problem_text[256];
+
+void lane_find_problem(const char *what, const char *more)
+{
+    if (lane_model.problem != NULL)
+        return;
+    (void)snprintf(problem_text, sizeof(problem_text), "%s: %.150s", what,
+                   more);
+    lane_model.problem = problem_text;
+}
+
+/* --- what must hold ------------------------------------------------------- */
+
+#define LUA_CALL                                              \
+    "local p, level = 'weir:{t}:', 2 ^ 45 "                   \
+    "local function call(name, key, ...) "                    \
+    "  return redis.call(name, p .. key, ...) end "           \
+    "local t = redis.call('TIME') "                           \
+    "local now = t[1] * 1000 + math.floor(t[2] / 1000) "      \
+    "local function size_of(node) "                           \
+    "  local a, b, c, d = node:byte(13, 16) "                 \
+    "  return c * 16 + d - a * 16 - b + 1 end "               \
+    "local function jobs_in(key) "                            \
+    "  local sum = 0 "                                        \
+    "  for _, node in ipairs(call('ZRANGE', key, 0, -1)) do " \
+    "    sum = sum + size_of(node) end "                      \
+    "  return sum end "
+
+static const char walk[] = LUA_CALL
+    "local marks, ready = call('HMGET', 'meta', 'mark', 'laned_mark', "
+    "  'ready'), 0 "
+    "local all = call('ZRANGE', 'wait', 0, -1, 'WITHSCORES') "
+    "for i = 1, #all, 2 do "
+    "  local seq, score = all[i]:sub(1, 12), tonumber(all[i + 1]) "
+    "  if call('EXISTS', 'p:' .. seq) == 0 then return 'no pack ' .. seq end "
+    "  local region = score >= 3 * 2 ^ 44 and 3 * 2 ^ 44 or 0 "
+    "  if score - region < (marks[region > 0 and 2 or 1] or -1) + 1 then "
+    "    ready = ready + size_of(all[i]) end "
+    "  if score >= 3 * 2 ^ 44 then "
+    "    local due = math.floor(score - 3 * 2 ^ 44) "
+    "    local lane = call('HGET', 'of', seq) "
+    "    if not lane then return 'of no lane ' .. seq end "
+    "    local at = tonumber(call('ZSCORE', 'lane:' .. lane, all[i]) or 'inf') "
+    "    if at == math.huge then return 'not in its lane ' .. seq end "
+    "    if at > due then return 'too late in its lane ' .. seq end "
+    "    local turn = tonumber(call('ZSCORE', 'turns', lane) or 'inf') "
+    "    if turn == math.huge then return 'no turn ' .. lane end "
+    "    local key = lane:sub(2) "
+    "    if turn >= 4 * level then "
+    "      if ARGV[2] == '0' and jobs_in('on:' .. key) < ARGV[4] + 0 then "
+    "        return 'blocked for nothing ' .. lane end "
+    "    elseif turn % level > math.max(due, now + ARGV[3]) then "
+    "      return 'turn too late ' .. lane "
+    "    elseif math.floor(turn / level) ~= lane:byte() - 48 then "
+    "      return 'turn of another level ' .. lane end "
+    "  elseif call('HEXISTS', 'of', seq) == 1 then "
+    "    return 'left its lane ' .. seq end "
+    "end "
+    "if ready ~= tonumber(marks[3] or 0) then "
+    "  return 'ready: ' .. ready .. ', not ' .. marks[3] end "
+    "local running = {} "
+    "for _, node in ipairs(call('ZRANGE', 'run', 0, -1)) do "
+    "  local lane = call('HGET', 'of', node:sub(1, 12)) "
+    "  local key = lane and lane:sub(2) or '' "
+    "  if key ~= '' then "
+    "    running[key] = (running[key] or 0) + size_of(node) "
+    "    if not call('ZSCORE', 'on:' .. key, node) then "
+    "      return 'it runs unseen ' .. node end end "
+    "end "
+    "for key, count in pairs(running) do "
+    "  if count > ARGV[4] + 0 then return 'too many run ' .. key end end "
+    "for _, seq in ipairs(ARGV[2] == '0' and call('HKEYS', 'of') or {}) do "
+    "  if call('EXISTS', 'p:' .. seq) == 0 then "
+    "    return 'a lane of no pack ' .. seq end end "
+    "local jobs = call('HLEN', 'ids') - 1 " /* and one for the topic */
+    "if jobs ~= math.max(tonumber(ARGV[1]), 0) and jobs >= 0 then "
+    "  return 'jobs there: ' .. jobs .. ' of ' .. ARGV[1] end "
+    "if jobs_in('wait') + jobs_in('run') ~= tonumber(ARGV[1]) then "
+    "  return 'jobs that wait or run: ' .. jobs_in('wait') .. ' + ' .. "
+    "    jobs_in('run') .. ' of ' .. ARGV[1] end "
+    "return ''";
+
+void lane_check_all(void)
+{
+    const char *odd = redis_text(script_proc, "EVAL %s 0 %d %d %d %d", walk,
+                                 lane_model.alive, lane_model.has_older ? 1 : 0,
+                                 lane_model.has_rate ? LANE_SEEN_MS : 0, lane_model.parallel);
+
+    if (odd[0] != '\0')
+        lane_find_problem("state", odd);
+}
+
+/* --- whose turn it is ----------------------------------------------------- */
+
+/* Names of the packs of which one comes first, of all that have a lane: those
+ * whose lane counts no later than any other that is sure to have a turn, and of
+ * each lane the job that is due first. '': that cannot be told, as leases end
+ * in the same claim. Time goes on until then, hence `soon`. */
+static const char first_ones[] = LUA_CALL
+    "local soon = now + 2000 "
+    "if call('ZCOUNT', 'lease', '-inf', soon) > 0 then return '' end "
+    "local function heads_of(lane) "
+    "  local heads = {} "
+    "  for _, node in ipairs(call('ZRANGE', 'lane:' .. lane, 0, -1)) do "
+    "    local at = tonumber(call('ZSCORE', 'wait', node) or 0) - 3 * 2 ^ 44 "
+    "    if at >= 0 and at < soon then heads[#heads + 1] = node:sub(1, 12) end "
+    "    if at >= 0 and at <= now then return heads, math.floor(at) end "
+    "  end "
+    "  return heads, math.huge "
+    "end "
+    "local best, lanes, names = math.huge, {}, {} "
+    "local turns = call('ZRANGE', 'turns', 0, -1, 'WITHSCORES') "
+    "for i = 1, #turns, 2 do "
+    "  local name, turn = turns[i], tonumber(turns[i + 1]) "
+    "  local heads, due = heads_of(name) "
+    "  local ahead = (2 - (name:byte() - 48)) * ARGV[1] "
+    "  local is_blocked = turn >= 4 * level "
+    "  turn = turn % level "
+    "  if turn <= soon then "
+    "    local from = is_blocked and -math.huge or turn - ahead "
+    "    lanes[#lanes + 1] = { from, table.concat(heads, ' ') } "
+    "    local is_free = #name == 1 or "
+    "      jobs_in('on:' .. name:sub(2)) < ARGV[2] + 0 "
+    "    if is_free and not is_blocked and turn <= now then "
+    "      best = math.min(best, math.max(turn, due) - ahead) "
+    "    end "
+    "  end "
+    "end "
+    "for _, lane in ipairs(lanes) do "
+    "  if lane[1] <= best then names[#names + 1] = lane[2] end "
+    "end "
+    "return table.concat(names, ' ')";
+
+/* `names` are what first_ones said before the claim. */
+static void check_first(const char *names)
+{
+    for (int i = 0; i < lane_claimed_count && names[0] != '\0'; i++) {
+        char seq[13];
+
+        (void)snprintf(seq, sizeof(seq), "%.12s",
+                       lane_held[lane_claimed[i]].node);
+        if (redis_int(script_proc, "HEXISTS weir:{t}:of %s", seq) == 0)
+            continue;
+        if (strstr(names, seq) == NULL)
+            lane_find_problem("not the first", seq);
+        return;
+    }
+}
+
+/* Of a key that was given a job others come first, from now on. */
+static void check_turns(void)
+{
+    static const char odd[] =
+        "local seq = ARGV[1]:sub(1, 12) "
+        "local lane = redis.call('HGET', 'weir:{t}:of', seq) or '' "
+        "local turn = redis.call('ZSCORE', 'weir:{t}:turns', lane) "
+        "return #lane > 1 and turn and turn % 2 ^ 45 < ARGV[2] + 0 "
+        "and lane or ''";
+
+    for (int i = 0; i < lane_claimed_count; i++) {
+        const char *lane = redis_text(script_proc, "EVAL %s 0 %s %lld", odd,
+                                      lane_held[lane_claimed[i]].node,
+                                      lane_reply->element[0]->integer / 1000);
+
+        if (lane[0] != '\0')
+            lane_find_problem("it has its turn again", lane);
+    }
+}
+
+/* --- shares --------------------------------------------------------------- */
+
+/* Of each lane with a key that surely has a turn its priority, its key, and how
+ * many ms there are until it has another job that is due, 0 or -1: none is. */
+static const char lanes_with_turns[] = LUA_CALL
+    "local told = {} "
+    "for at = 0, 3 do "
+    "  local some = call('ZRANGEBYSCORE', 'turns', at * level, "
+    "    string.format('%.0f', at * level + now)) "
+    "  for _, name in ipairs(some) do "
+    "    local nodes = call('ZRANGE', 'lane:' .. name, 0, -1) "
+    "    for _, node in ipairs(#name > 1 and nodes or {}) do "
+    "      local score = tonumber(call('ZSCORE', 'wait', node) or 0) "
+    "      if score >= 3 * 2 ^ 44 and score < 3 * 2 ^ 44 + now + 1 then "
+    "        told[#told + 1] = name break end end end end "
+    "return table.concat(told, ' ')";
+
+static bool has_name(const char *names, int level, int key)
+{
+    char name[4] = {(char)('0' + level), (char)('a' + key), '\0'};
+
+    return strstr(names, name) != NULL;
+}
+
+/* How many jobs each lane was given. */
+static void count_given(int given[LANE_LEVELS][LANE_KEYS])
+{
+    for (int i = 0; i < lane_claimed_count; i++) {
+        const char *lane =
+            redis_text(script_proc, "EVAL %s 0 %s",
+                       "return redis.call('HGET', 'weir:{t}:of', "
+                       "ARGV[1]:sub(1, 12)) or ''",
+                       lane_held[lane_claimed[i]].node);
+
+        if (lane[0] != '\0' && lane[1] != '\0')
+            given[lane[0] - '0'][lane[1] - 'a']++;
+    }
+}
+
+/* `before`: the lanes that had their turn. A lane that was given some, and has
+ * more, was not given less than another one by more than a share. */
+static void check_shares(const char *before, int room)
+{
+    int given[LANE_LEVELS][LANE_KEYS] = {{0}}, lanes = 0, share;
+    char after[256];
+
+    for (const char *at = before; *at != '\0'; at++)
+        lanes += *at == ' ' || at == before;
+    share = lanes == 0 || room / lanes < 1 ? 1 : room / lanes;
+    count_given(given);
+    (void)snprintf(after, sizeof(after), "%s",
+                   redis_text(script_proc, "EVAL %s 0", lanes_with_turns));
+    for (int level = 0; level < LANE_LEVELS; level++)
+        for (int key = 0; key < LANE_KEYS; key++) {
+            bool has_more = given[level][key] > 0 &&
+                            has_name(before, level, key) &&
+                            has_name(after, level, key);
+
+            for (int other = 0; other < LANE_KEYS && has_more; other++)
+                if (has_name(before, level, other) &&
+                    given[level][other] > given[level][key] + share)
+                    lane_find_problem("more than its share", after);
+        }
+}
+
+/* --- tokens of keys ------------------------------------------------------- */
+
+long long lane_clock_ms(void)
+{
+    struct timespec time;
+
+    (void)clock_gettime(CLOCK_REALTIME, &time);
+    return (long long)time.tv_sec * 1000 + time.tv_nsec / 1000000;
+}
+
+static void count_started(void)
+{
+    long long most =
+        LANE_BURST + (lane_clock_ms() + 1 - lane_model.begin_ms + lane_model.passed_ms) / LANE_STEP_MS;
+
+    for (int i = 0; i < lane_claimed_count && lane_model.has_rate; i++) {
+        const char *lane = redis_text(
+            script_proc, "EVAL %s 0 %s",
+            "return redis.call('HGET', 'weir:{t}:of', ARGV[1]:sub(1, 12)) "
+            "or ''",
+            lane_held[lane_claimed[i]].node);
+        size_t key =
+            lane[0] == '\0' || lane[1] == '\0' ? LANE_KEYS : (size_t)(lane[1] - 'a');
+
+        if (key < LANE_KEYS && ++lane_model.started[key] > most)
+            lane_find_problem("more than the key's rate", lane);
+    }
+}
+
+/* --- claims --------------------------------------------------------------- */
+
+void lane_look_before(struct lane_before *ret_before)
+{
+    (void)snprintf(ret_before->firsts, sizeof(ret_before->firsts), "%s",
+                   redis_text(script_proc, "EVAL %s 0 %d %d", first_ones,
+                              lane_model.ageing_ms, lane_model.parallel));
+    (void)snprintf(ret_before->turns, sizeof(ret_before->turns), "%s",
+                   redis_text(script_proc, "EVAL %s 0", lanes_with_turns));
+}
+
+void lane_check_claim(const struct lane_before *before, int room)
+{
+    check_first(before->firsts);
+    check_turns();
+    check_shares(before->turns, room);
+    count_started();
+}
+
+/* --- what is ready -------------------------------------------------------- */
+
+void lane_check_ready(void)
+{
+    static const char due[] =
+        LUA_CALL "local ready = 0 "
+                 "local all = call('ZRANGE', 'wait', 0, -1, 'WITHSCORES') "
+                 "for i = 1, #all, 2 do "
+                 "  local due = all[i + 1] % (3 * 2 ^ 44) "
+                 "  if due < now - 5 then ready = ready + size_of(all[i]) end "
+                 "end return ready";
+    long long least = redis_int(script_proc, "EVAL %s 0", due);
+
+    if (script_stat("ready") < least)
+        lane_find_problem("ready", "fewer than are due");
+}
