@@ -84,6 +84,7 @@ struct weir__run {
     bool is_adopted;    /* another process took it: it began there */
     bool is_suspect;    /* a worker died with it: note its start first */
     uint32_t blamed;    /* noted starts that ended with their worker */
+    uint32_t turn;      /* the store's, before the run arrives */
 
     /* Core's. */
     enum weir__phase phase;

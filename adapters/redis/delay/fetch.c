@@ -343,47 +343,7 @@ static void open_pack(struct weir__delay_lease *lease, size_t index,
         take_bytes(fetched->batch, &fetched->pack);
 }
 
-/* --- order ---------------------------------------------------------------- */
-
-/* Of equal due times those of `one` first. */
-static struct weir__run *merge(struct weir__run *one, struct weir__run *other)
-{
-    struct weir__run *first = NULL, **end = &first;
-
-    while (one != NULL && other != NULL) {
-        struct weir__run **next = other->due_ms < one->due_ms ? &other : &one;
-
-        *end = *next;
-        end = &(*end)->next;
-        *next = *end;
-    }
-    *end = one != NULL ? one : other;
-    return first;
-}
-
-static struct weir__run *sort(struct weir__run *first, size_t count)
-{
-    struct weir__run *last = first, *rest;
-
-    if (count < 2)
-        return first;
-    for (size_t i = 1; i < count / 2; i++)
-        last = last->next;
-    rest = last->next;
-    last->next = NULL;
-    return merge(sort(first, count / 2), sort(rest, count - count / 2));
-}
-
-/* Slots of mixed packs are due in turns. */
-static void bring_in_order(struct arrival *arrival)
-{
-    const struct weir__run *run = arrival->first;
-
-    while (run != NULL && run->next != NULL && run->due_ms <= run->next->due_ms)
-        run = run->next;
-    if (run != NULL && run->next != NULL)
-        arrival->first = sort(arrival->first, arrival->count);
-}
+/* --- delivery ------------------------------------------------------------- */
 
 /* Nodes in the order in which they were claimed: oldest first. */
 static void deliver(struct weir__delay_lease *lease, struct arrival *arrival)
@@ -401,8 +361,8 @@ static void deliver(struct weir__delay_lease *lease, struct arrival *arrival)
         has_dropped = has_dropped || fetched->is_gone;
         has_laned = has_laned || node->is_laned;
     }
-    if (!has_laned) /* those come as they have their turns */
-        bring_in_order(arrival);
+    arrival->first = has_laned ? weir__runs_by_turn(arrival->first)
+                               : weir__runs_by_due(arrival->first);
     lease->out = arrival->count;
     if (lease->out == 0 && has_dropped)
         weir__delay_lease_done(lease);

@@ -338,6 +338,16 @@ void weir__delay_listen(struct weir__store_topic *topic);
 /* With one more until that is done. */
 size_t weir__delay_unsettled(const struct weir__store_topic *topic);
 
+/* --- delay/order.c -------------------------------------------------------- */
+
+/* In order of due times: slots of mixed packs are due in turns. */
+struct weir__run *weir__runs_by_due(struct weir__run *first);
+
+/* Of claims that have nodes of lanes, in the order in which they came, but keys
+ * take turns: of those that come in a row with one priority each key has one
+ * run, then each has another one. */
+struct weir__run *weir__runs_by_turn(struct weir__run *first);
+
 /* --- delay/fetch.c -------------------------------------------------------- */
 
 /* Ask for the packs of a lease. */

@@ -67,7 +67,8 @@ static int end_missing(void)
     int count = 0;
 
     for (int i = 1; i < lane_model.next; i++)
-        if ((lane_model.states[i] == LANE_ADDED || lane_model.states[i] == LANE_CLAIMED) &&
+        if ((lane_model.states[i] == LANE_ADDED ||
+             lane_model.states[i] == LANE_CLAIMED) &&
             redis_int(script_proc, "HEXISTS weir:{t}:ids j%d", i) == 0) {
             end_job(i);
             count++;
@@ -253,10 +254,13 @@ static void finish(void)
                      "'weir:{t}:lease', 0, -1)) do redis.call('ZADD', "
                      "'weir:{t}:lease', 1, token) end return 'OK'");
     (void)lane_claim("0", lane_model.limits);
-    for (int job = 1; job < lane_model.next; job++) /* those of ended leases, too */
-        if (lane_model.states[job] == LANE_ADDED || lane_model.states[job] == LANE_CLAIMED)
+    for (int job = 1; job < lane_model.next;
+         job++) /* those of ended leases, too */
+        if (lane_model.states[job] == LANE_ADDED ||
+            lane_model.states[job] == LANE_CLAIMED)
             (void)lane_slot("reschedule", job, "r0");
-    for (int i = 0; i < 600 && lane_model.alive > 0 && lane_model.problem == NULL; i++) {
+    for (int i = 0;
+         i < 600 && lane_model.alive > 0 && lane_model.problem == NULL; i++) {
         claim_rest();
         if (lane_claimed_count == 0)
             pass_ms(1001); /* who ran unseen is looked for */
@@ -287,8 +291,8 @@ const char *lane_model_run(uint64_t seed, int ops)
     lane_model.parallel = seed % 5 < 2 ? MANY : FEW;
     lane_model.begin_ms = lane_clock_ms();
     (void)snprintf(lane_model.limits, sizeof(lane_model.limits), "||%s|%d|%d",
-                   lane_model.has_rate ? LANE_KEY_RATE : "", lane_model.parallel,
-                   lane_model.ageing_ms);
+                   lane_model.has_rate ? LANE_KEY_RATE : "",
+                   lane_model.parallel, lane_model.ageing_ms);
     for (int i = 0; i < ops && lane_model.problem == NULL; i++) {
         step();
         lane_check_all();
@@ -297,4 +301,3 @@ const char *lane_model_run(uint64_t seed, int ops)
         finish();
     return lane_model.problem;
 }
-

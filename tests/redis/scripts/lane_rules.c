@@ -90,9 +90,10 @@ static const char walk[] = LUA_CALL
 
 void lane_check_all(void)
 {
-    const char *odd = redis_text(script_proc, "EVAL %s 0 %d %d %d %d", walk,
-                                 lane_model.alive, lane_model.has_older ? 1 : 0,
-                                 lane_model.has_rate ? LANE_SEEN_MS : 0, lane_model.parallel);
+    const char *odd =
+        redis_text(script_proc, "EVAL %s 0 %d %d %d %d", walk, lane_model.alive,
+                   lane_model.has_older ? 1 : 0,
+                   lane_model.has_rate ? LANE_SEEN_MS : 0, lane_model.parallel);
 
     if (odd[0] != '\0')
         lane_find_problem("state", odd);
@@ -252,8 +253,9 @@ long long lane_clock_ms(void)
 
 static void count_started(void)
 {
-    long long most =
-        LANE_BURST + (lane_clock_ms() + 1 - lane_model.begin_ms + lane_model.passed_ms) / LANE_STEP_MS;
+    long long most = LANE_BURST + (lane_clock_ms() + 1 - lane_model.begin_ms +
+                                   lane_model.passed_ms) /
+                                      LANE_STEP_MS;
 
     for (int i = 0; i < lane_claimed_count && lane_model.has_rate; i++) {
         const char *lane = redis_text(
@@ -261,8 +263,9 @@ static void count_started(void)
             "return redis.call('HGET', 'weir:{t}:of', ARGV[1]:sub(1, 12)) "
             "or ''",
             lane_held[lane_claimed[i]].node);
-        size_t key =
-            lane[0] == '\0' || lane[1] == '\0' ? LANE_KEYS : (size_t)(lane[1] - 'a');
+        size_t key = lane[0] == '\0' || lane[1] == '\0'
+                         ? LANE_KEYS
+                         : (size_t)(lane[1] - 'a');
 
         if (key < LANE_KEYS && ++lane_model.started[key] > most)
             lane_find_problem("more than the key's rate", lane);
