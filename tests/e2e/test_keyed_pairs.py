@@ -330,7 +330,8 @@ def two_producers_of_jobs_with_keys_add_no_more_than_may_wait(place):
     expect(100, sum(one["added"] for one in told), told)
     expect(500, sum(one["refused"] for one in told), told)
     place.expect_stats("t", ready=100, added_total=100)
-    expect(100, client(place)("HLEN", "weir:{t}:of"))
+    expect(len(client(place)("KEYS", "weir:{t}:p:*")),
+           client(place)("HLEN", "weir:{t}:of"))
     running = take(place, 10, "--lease", "1h")
     add_jobs(place, keyed("more", 10))
     place.weir("add", "t", "--key", "more").expect_complaint(1, "max_pending")

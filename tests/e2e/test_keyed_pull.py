@@ -41,6 +41,19 @@ def who_pulls_gets_one_job_of_each_key_at_a_time_the_urgent_first(place):
 
 
 @test
+def keys_whose_jobs_share_packs_take_turns_in_a_pull(place):
+    wire = Wire(place)
+    add_jobs(place, keyed("a", 4) + keyed("b", 4) + keyed("c", 3))
+    expect(3, len(names(wire, "p:*")))
+    ids = [job.id for job in wire.pull(12)]
+    for at in range(0, 9, 3):
+        expect(["a-%d" % (at // 3), "b-%d" % (at // 3), "c-%d" % (at // 3)],
+               sorted(ids[at:at + 3]), ids)
+    expect(["a-3", "b-3"], sorted(ids[9:]))
+    place.expect_stats("t", running=11, ready=0)
+
+
+@test
 def each_verdict_by_wire_lets_the_next_job_of_its_key_start(place):
     wire = Wire(place)
     set_topic(place, "key_parallel=1")

@@ -23,6 +23,7 @@ struct lane_model {
     bool is_packed[LANE_JOBS]; /* its pack may have others */
     bool has_older; /* workers, who know packs of one and leave keys to be
                        looked at again */
+    bool is_narrow; /* two keys, one priority */
     int ageing_ms, parallel;
     bool has_rate;
     long long begin_ms, passed_ms;
@@ -43,12 +44,10 @@ long long lane_clock_ms(void);
 /* `ready` of the topic, which it counts then, is as many as are due. */
 void lane_check_ready(void);
 
-/* What is so before a claim, and what its last one then gave. */
-struct lane_before {
-    char firsts[1024]; /* packs, see lane_rules.c */
-    char turns[256];   /* lanes that have their turn */
-};
-void lane_look_before(struct lane_before *ret_before);
-void lane_check_claim(const struct lane_before *before, int room);
+/* Packs of which one comes first in the next claim, and what its last one then
+ * gave; "": that is not known. */
+enum { LANE_FIRSTS_CAP = 1024 };
+void lane_look_before(char ret_firsts[LANE_FIRSTS_CAP]);
+void lane_check_claim(const char *firsts);
 
 #endif

@@ -176,69 +176,37 @@ static void check_turns(void)
     }
 }
 
-/* --- shares --------------------------------------------------------------- */
+/* --- order ---------------------------------------------------------------- */
 
-/* Of each lane with a key that surely has a turn its priority, its key, and how
- * many ms there are until it has another job that is due, 0 or -1: none is. */
-static const char lanes_with_turns[] = LUA_CALL
-    "local told = {} "
-    "for at = 0, 3 do "
-    "  local some = call('ZRANGEBYSCORE', 'turns', at * level, "
-    "    string.format('%.0f', at * level + now)) "
-    "  for _, name in ipairs(some) do "
-    "    local nodes = call('ZRANGE', 'lane:' .. name, 0, -1) "
-    "    for _, node in ipairs(#name > 1 and nodes or {}) do "
-    "      local score = tonumber(call('ZSCORE', 'wait', node) or 0) "
-    "      if score >= 3 * 2 ^ 44 and score < 3 * 2 ^ 44 + now + 1 then "
-    "        told[#told + 1] = name break end end end end "
-    "return table.concat(told, ' ')";
-
-static bool has_name(const char *names, int level, int key)
+/* As it was claimed; "": it is of none. */
+static const char *lane_of(int job)
 {
-    char name[4] = {(char)('0' + level), (char)('a' + key), '\0'};
-
-    return strstr(names, name) != NULL;
+    return redis_text(script_proc, "EVAL %s 0 %s",
+                      "return redis.call('HGET', 'weir:{t}:of', "
+                      "ARGV[1]:sub(1, 12)) or ''",
+                      lane_held[job].node);
 }
 
-/* How many jobs each lane was given. */
-static void count_given(int given[LANE_LEVELS][LANE_KEYS])
+/* Those of a lane come in order of due times, and of their nodes. */
+static void check_order(void)
 {
+    int last[LANE_LEVELS][LANE_KEYS] = {{0}};
+
     for (int i = 0; i < lane_claimed_count; i++) {
-        const char *lane =
-            redis_text(script_proc, "EVAL %s 0 %s",
-                       "return redis.call('HGET', 'weir:{t}:of', "
-                       "ARGV[1]:sub(1, 12)) or ''",
-                       lane_held[lane_claimed[i]].node);
+        int job = lane_claimed[i], before;
+        const char *lane = lane_of(job);
+        int order;
 
-        if (lane[0] != '\0' && lane[1] != '\0')
-            given[lane[0] - '0'][lane[1] - 'a']++;
+        if (lane[0] == '\0' || lane[1] == '\0')
+            continue;
+        before = last[lane[0] - '0'][lane[1] - 'a'];
+        last[lane[0] - '0'][lane[1] - 'a'] = job;
+        order = strcmp(lane_held[before].node, lane_held[job].node);
+        if (before > 0 &&
+            (lane_held[before].due > lane_held[job].due ||
+             (lane_held[before].due == lane_held[job].due && order > 0)))
+            lane_find_problem("behind a later one", lane_held[job].node);
     }
-}
-
-/* `before`: the lanes that had their turn. A lane that was given some, and has
- * more, was not given less than another one by more than a share. */
-static void check_shares(const char *before, int room)
-{
-    int given[LANE_LEVELS][LANE_KEYS] = {{0}}, lanes = 0, share;
-    char after[256];
-
-    for (const char *at = before; *at != '\0'; at++)
-        lanes += *at == ' ' || at == before;
-    share = lanes == 0 || room / lanes < 1 ? 1 : room / lanes;
-    count_given(given);
-    (void)snprintf(after, sizeof(after), "%s",
-                   redis_text(script_proc, "EVAL %s 0", lanes_with_turns));
-    for (int level = 0; level < LANE_LEVELS; level++)
-        for (int key = 0; key < LANE_KEYS; key++) {
-            bool has_more = given[level][key] > 0 &&
-                            has_name(before, level, key) &&
-                            has_name(after, level, key);
-
-            for (int other = 0; other < LANE_KEYS && has_more; other++)
-                if (has_name(before, level, other) &&
-                    given[level][other] > given[level][key] + share)
-                    lane_find_problem("more than its share", after);
-        }
 }
 
 /* --- tokens of keys ------------------------------------------------------- */
@@ -258,11 +226,7 @@ static void count_started(void)
                                       LANE_STEP_MS;
 
     for (int i = 0; i < lane_claimed_count && lane_model.has_rate; i++) {
-        const char *lane = redis_text(
-            script_proc, "EVAL %s 0 %s",
-            "return redis.call('HGET', 'weir:{t}:of', ARGV[1]:sub(1, 12)) "
-            "or ''",
-            lane_held[lane_claimed[i]].node);
+        const char *lane = lane_of(lane_claimed[i]);
         size_t key = lane[0] == '\0' || lane[1] == '\0'
                          ? LANE_KEYS
                          : (size_t)(lane[1] - 'a');
@@ -274,20 +238,18 @@ static void count_started(void)
 
 /* --- claims --------------------------------------------------------------- */
 
-void lane_look_before(struct lane_before *ret_before)
+void lane_look_before(char ret_firsts[LANE_FIRSTS_CAP])
 {
-    (void)snprintf(ret_before->firsts, sizeof(ret_before->firsts), "%s",
+    (void)snprintf(ret_firsts, LANE_FIRSTS_CAP, "%s",
                    redis_text(script_proc, "EVAL %s 0 %d %d", first_ones,
                               lane_model.ageing_ms, lane_model.parallel));
-    (void)snprintf(ret_before->turns, sizeof(ret_before->turns), "%s",
-                   redis_text(script_proc, "EVAL %s 0", lanes_with_turns));
 }
 
-void lane_check_claim(const struct lane_before *before, int room)
+void lane_check_claim(const char *firsts)
 {
-    check_first(before->firsts);
+    check_first(firsts);
     check_turns();
-    check_shares(before->turns, room);
+    check_order();
     count_started();
 }
 

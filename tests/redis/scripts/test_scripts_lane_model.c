@@ -93,7 +93,8 @@ static const struct lane_fault faults[] = {
     {"what is purged is counted as ready", &weir__script_delay_purge,
      "laned_end) then", "0) then"},
     {"a freed key stays blocked", SETTLE,
-     "redis.call('ZADD', turns, digits(level * LEVEL + now), lane)", ""},
+     "redis.call('ZADD', turns, digits(level * LEVEL + now), level .. key)",
+     ""},
     {"a deleted job keeps its place", SLOT,
      "if running and lane then leave(prefix, job.node, lane, now, left) end",
      ""},
@@ -124,10 +125,6 @@ static const struct lane_fault faults[] = {
     {"jobs of a key start from the last one on", CLAIM,
      "lane.nodes, lane.next = nodes, 1",
      "lane.nodes, lane.next = nodes, math.max(#nodes, 1)"},
-    {"a turn gives all of a node", CLAIM, "has_key and share or most)",
-     "most)"},
-    {"a lane owes nothing for what it was given", CLAIM,
-     "lane.turn, lane.owes = now, size - 1", "lane.turn = now"},
     {"a part that was not taken is in no lane", CLAIM,
      "call_list('ZADD', prefix .. 'lane:' .. lane.name, lane.parts)", ""},
     {"a part that was not taken does not wait", CLAIM,
@@ -152,14 +149,16 @@ static const struct lane_fault faults[] = {
      "call('UNLINK', prefix .. 'lane:' .. name,", "call('EXISTS', prefix,"},
 };
 
+enum { FAULTS = sizeof(faults) / sizeof(faults[0]) };
 enum { FAULT_OPS = 1000, FAULT_SEEDS = 40 }; /* one finds most of them */
 
-TEST(planted_faults_of_lanes_show)
+/* Those from `first` on to before `end`. Returns how many nothing showed. */
+static int count_missed(size_t first, size_t end)
 {
     const char *wanted = getenv("WEIR_FAULT");
     int missed = 0;
 
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
+    for (size_t i = first; i < end; i++) {
         const char *problem = NULL;
 
         if (wanted != NULL && strstr(faults[i].name, wanted) == NULL)
@@ -171,5 +170,15 @@ TEST(planted_faults_of_lanes_show)
         printf("  %s: %s\n", faults[i].name, problem == NULL ? "-" : problem);
         missed += problem == NULL;
     }
-    EXPECT_INT(0, missed);
+    return missed;
+}
+
+TEST(planted_faults_of_lanes_show)
+{
+    EXPECT_INT(0, count_missed(0, FAULTS / 2));
+}
+
+TEST(planted_faults_of_lanes_show_further_on)
+{
+    EXPECT_INT(0, count_missed(FAULTS / 2, FAULTS));
 }

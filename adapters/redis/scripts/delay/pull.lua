@@ -155,6 +155,31 @@ local function facts_of(record, due, ended, added)
   return text
 end
 
+-- Keys take turns: of the jobs in a row that have keys and one priority each key
+-- has one, then each has another one. `lanes` are priorities and keys of jobs by
+-- their numbers.
+local function order_by_turns(lanes)
+  local order, row, stop, counts, is_ordered = {}, 0, 0, {}, true
+  for i = 1, #jobs do
+    local lane = lanes[i] or {}
+    if not lane.key or lane.level ~= counts.level then
+      row, counts = stop, { level = lane.key and lane.level }
+    end
+    local count = lane.key and counts[lane.key] or 0
+    order[i] = { row + count, i, jobs[i] }
+    if lane.key then counts[lane.key] = count + 1 end
+    stop = math.max(stop, row + count + 1)
+    is_ordered = is_ordered and (i == 1 or order[i - 1][1] <= row + count)
+  end
+  if is_ordered then return end
+  table.sort(order, function(one, other)
+    if one[1] ~= other[1] then return one[1] < other[1] end
+    return one[2] < other[2]
+  end)
+  for i = 1, #jobs do jobs[i] = order[i][3] end
+end
+
+local lanes = {}
 local claim_text = digits(token) .. ' '
 local function tell(node, slot, due, ended, record, id, is_made, is_mixed)
   local handle = claim_text .. node .. ' ' .. slot .. ' ' ..
@@ -164,6 +189,10 @@ local function tell(node, slot, due, ended, record, id, is_made, is_mixed)
   pack.added = pack.added or named_ms(sub(node, 1, 12))
   jobs[#jobs + 1] = { handle, id, record.body,
                       facts_of(record, due, ended, pack.added) }
+  local own = record.options
+  if own and own.key then
+    lanes[#jobs] = { key = '=' .. own.key, level = own.priority or 3 }
+  end
   weight = weight + #record.body + #record.raw + 2 * #id + 200
 end
 
@@ -220,6 +249,7 @@ local function open_node(node, told)
 end
 
 for i = 6, #claimed - 1, 2 do open_node(claimed[i], claimed[i + 1]) end
+if next(lanes) then order_by_turns(lanes) end
 if nodes[1] or back[1] then
   local function settle(KEYS, ARGV)
     --#include due

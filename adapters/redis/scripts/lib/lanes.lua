@@ -64,11 +64,13 @@ local function leave_lane(prefix, node, name, now, rest)
   local on = prefix .. 'on:' .. key
   if key == '' or redis.pcall('ZREM', on, node) ~= 1 then return false end
   for i = 2, #(rest or {}), 2 do redis.pcall('ZADD', on, '0', rest[i]) end
+  local turns = prefix .. 'turns'
+  local scores = redis.pcall('ZMSCORE', turns, '0' .. key, '1' .. key,
+                             '2' .. key, '3' .. key)
   for level = 0, 3 do
-    local lane, turns = level .. key, prefix .. 'turns'
-    local at = redis.pcall('ZSCORE', turns, lane)
-    if type(at) == 'string' and tonumber(at) >= BLOCKED * LEVEL then
-      redis.call('ZADD', turns, digits(level * LEVEL + now), lane)
+    local at = scores[level + 1]
+    if at and tonumber(at) >= BLOCKED * LEVEL then
+      redis.call('ZADD', turns, digits(level * LEVEL + now), level .. key)
       is_freed = true
     end
   end
