@@ -79,7 +79,8 @@ struct weir__item *weir__items_append(struct weir__items *items,
 bool weir__items_rewrite(struct weir__items *items, struct weir__item *item,
                          const struct weir__record *record);
 
-/* Order by group, lane, due time, arrival; those with unique keys by arrival. */
+/* Order by group, lane, due time, arrival; those with unique keys by arrival.
+ */
 void weir__items_sort(struct weir__items *items);
 
 /* Mark all but the first of equal ids with WEIR_EEXISTS, and put them into

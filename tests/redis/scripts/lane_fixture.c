@@ -272,7 +272,7 @@ const char *lane_add_pack(int job, int count, const char *when)
 
 /* --- claims --------------------------------------------------------------- */
 
-/* The ids of a node's slots, with blanks between: "?" where one is not there. */
+/* The ids of a node's slots, with blanks between; "?": one is not there. */
 static const char *ids_at(const char *node)
 {
     return redis_text(

@@ -3,8 +3,8 @@
 #define WEIR_TEST_LANE_FIXTURE_H
 
 /* Jobs of lanes (lanes.lua), each of which has a number: job 7 has the id "j7",
- * and its first pack is named by 12 digits, those of the first of its jobs. What
- * a call answers is one line. */
+ * and its first pack is named by 12 digits, those of the first of its jobs.
+ * What a call answers is one line. */
 
 #include "tests/redis/scripts/script_fixture.h"
 

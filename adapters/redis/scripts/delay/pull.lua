@@ -155,9 +155,9 @@ local function facts_of(record, due, ended, added)
   return text
 end
 
--- Keys take turns: of the jobs in a row that have keys and one priority each key
--- has one, then each has another one. `lanes` are priorities and keys of jobs by
--- their numbers.
+-- Keys take turns: of the jobs in a row that have keys and one priority each
+-- key has one, then each has another one. `lanes` are priorities and keys of
+-- jobs by their numbers.
 local function order_by_turns(lanes)
   local order, row, stop, counts, is_ordered = {}, 0, 0, {}, true
   for i = 1, #jobs do

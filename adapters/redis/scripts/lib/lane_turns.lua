@@ -280,10 +280,10 @@ local function lane_turns(rules, most)
     for i = 1, #of, 2 do
       if call('EXISTS', prefix .. 'p:' .. of[i]) == 0 then
         local on = prefix .. 'on:' .. sub(of[i + 1], 2)
-        local nodes = redis.pcall('ZRANGEBYLEX', on, '[' .. of[i],
-                                  '(' .. of[i] .. '@')
-        for _, node in ipairs(nodes) do
-          leave_lane(prefix, node, of[i + 1], now)
+        for _, node in ipairs(redis.pcall('ZRANGE', on, '0', '-1')) do
+          if sub(node, 1, 12) == of[i] then
+            leave_lane(prefix, node, of[i + 1], now)
+          end
         end
         call('HDEL', prefix .. 'of', of[i])
       end
