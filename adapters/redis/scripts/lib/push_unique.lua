@@ -5,7 +5,7 @@
 -- it answers; nil where the rule is none and `is_own` is not set: the job has
 -- no key then.
 local function push_unique(is_own)
-  local call, sub = redis.call, string.sub
+  local call, sub, floor = redis.call, string.sub, math.floor
   --#include number
   --#include wake
   local prefix = sub(wait, 1, -5)

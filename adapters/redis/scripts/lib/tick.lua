@@ -16,7 +16,8 @@ local function add_tick(topic, name, from, at, record, now)
   local wait, ids, meta, idle = KEYS[1], KEYS[3], KEYS[4], KEYS[5]
   local kind, own, revision, last = 'delay', '', false, nil
   local seen, call_slot, number, run, lease, held -- no repeat, no hand-over
-  local id, when = name .. '@next', string.format('a%.0f', now)
+  local now_text = string.format('%.0f', now)
+  local id, when = name .. '@next', 'a' .. now_text
   local time = call('TIME')
   local known = { call('HGET', meta, 'kind') } -- max_pending is for jobs
   record = string.sub(record, 1, at) ..
@@ -27,11 +28,11 @@ local function add_tick(topic, name, from, at, record, now)
     names_tried = names_tried + 1
     local seq = lone_name(now, time[2], names_tried)
     local key = string.sub(wait, 1, -5) .. 'p:' .. seq
-    local reply
+    local refused
     repeat
       --#include lone
     until true
-    if reply[3] ~= -1 then return reply[1] == 1 end
+    if refused ~= -1 then return not refused end
   end
   return redis.error_reply('ERR no name is free, ask again')
 end
