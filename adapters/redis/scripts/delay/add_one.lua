@@ -37,7 +37,7 @@ if last and
   return reply
 end
 
-local seq, refused = string.sub(key, -12), nil
+local seq, refused, next_added = string.sub(key, -12), nil, nil
 repeat
   --#include lone
 until true

@@ -112,7 +112,7 @@ if wrong then return redis.error_reply('ERR ' .. wrong) end
 
 --#include lone_pack
 local count = tonumber(known[4]) or 0
-if not (count > -2 ^ 45 and count < 2 ^ 45) then count = 0 end
+if not (count > -2 ^ 45 and count < 2 ^ 45 - 1) then count = 0 end
 count = count - count % 1
 local record
 if map or rule then
@@ -137,9 +137,9 @@ else -- the same without a call
   pack = 'W1\0\0\0\8\0\0\0\0\0\0' .. char(8 + #body) ..
          '\0\0\0\152\1\0\0\0\0\0\192' .. body
 end
-local seq, refused
+local seq, refused, next_added = nil, nil, count + 1
 for try = 0, 9 do -- a producer may have given the name by chance
-  seq = lone_name(now, time[2], count + try)
+  seq = lone_name(now, count + try)
   local key = sub(wait, 1, -5) .. 'p:' .. seq
   repeat
     --#include lone

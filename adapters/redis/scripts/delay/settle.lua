@@ -80,9 +80,9 @@ for m = 1, #flat_moves, 7 do
                                'its id')
     end
     local head, header_len = lone_head(id, #record)
-    local key, count = nil, m
+    local key, count = nil, time[2] % 1000 * 8192 + m
     repeat
-      key = sub(wait, 1, -5) .. 'p:' .. lone_name(now, time[2], count)
+      key = sub(wait, 1, -5) .. 'p:' .. lone_name(now, count)
       count = count + 1
     until call('SET', key, head .. record, 'NX', 'PX', '60000')
     KEYS[key] = key

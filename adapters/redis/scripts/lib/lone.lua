@@ -6,13 +6,16 @@
 --
 -- In scope are the keys and arguments of add_one.lua, its `time`, `now`,
 -- `now_text`, `seq`, `revision`, `last` and `known` (of which three fields will
--- do where `own` is ''), and lone_rare.lua. Without a `call_slot` nothing is
--- kept for a repeat. Sets `refused`: nil where the job was added, what add
--- tells of it (0, 256, -1), or the other kind of the topic; and may leave the
--- loop that it stands in: a function with all of these in scope would cost as
--- much as some of the commands.
+-- do where `own` is ''), lone_rare.lua, and `next_added`: what the count of
+-- those added comes to, nil if nobody knows. Without a `call_slot` nothing is
+-- kept for a repeat, and the job is handed to nobody. Sets `refused`: nil where
+-- the job was added, what add tells of it (0, 256, -1), or the other kind of
+-- the topic; and may leave the loop that it stands in: a function with all of
+-- these in scope would cost as much as some of the commands.
 refused = nil
-call('ZCARD', wait) -- as types.lua says
+-- As types.lua says. Of a job that only has to wait less is undone than looked
+-- at, but where the topic is new.
+if call_slot or not known[1] then call('ZCARD', wait) end
 if known[1] ~= kind then
   if known[1] then
     refused = known[1]
@@ -47,12 +50,25 @@ elseif call_slot then
 end
 if refused then break end
 
+local node, due_text = seq .. '0000', now_text
+if due > now then -- as digits() of number.lua has it
+  due_text = string.format('%d%07d', due / 1e7, due % 1e7)
+end
+if not call_slot then
+  local is_new = redis.pcall('ZADD', wait, due_text, node)
+  if is_new ~= 1 and is_new ~= 0 then -- of another type
+    call('DEL', key)
+    if id ~= '' then call('HDEL', ids, id) end
+    call('ZADD', wait, due_text, node) -- ends the script
+  end
+end
+
 local added = redis.pcall('HINCRBY', meta, 'added', '1')
-if type(added) ~= 'number' or not (added > -2 ^ 45 and added < 2 ^ 45) then
+if added ~= next_added and (type(added) ~= 'number' or
+   not (added > -2 ^ 45 and added < 2 ^ 45)) then
   rare().increment(meta, 'added', 1)
 end
 
-local node = seq .. '0000'
 local lease_ms, offer, since, worker
 if known[4] and own ~= '' and known[6] == own and not known[5] and
    due <= now and #(known[7] or '') < 14 and
@@ -91,11 +107,7 @@ if worker then
   rare().increment(meta, 'returned', 1)
 end
 
-local due_text = now_text
-if due > now then -- as digits() of number.lua has it
-  due_text = string.format('%d%07d', due / 1e7, due % 1e7)
-end
-call('ZADD', wait, due_text, node)
+if call_slot then call('ZADD', wait, due_text, node) end
 
 -- The worker that would sleep longest, where it has nothing in hand.
 local sleeper = redis.pcall('ZRANGE', idle, '-1', '-1', 'WITHSCORES')

@@ -3,17 +3,13 @@
 -- pack is not declared: it is in the slot of the others, and `absent` keeps a
 -- node whose slot moves from beginning.
 --
--- 41 bits of the name are ms since 2020, 7 are eighths of the us, then come a
--- 0, the us in these, and 20 bits of `count`, which is another one where the
--- clock was set back. A producer makes no such name unless its number is like
--- these. A letter is one of -, 0-9, A-Z, _, a-z. A loop, a table or a call for
--- each letter would cost more than the rest of a push.
-local function lone_name(now, us, count)
-  us = us % 1000
-  local eighth = us % 8
-  local low = eighth * 2 ^ 20 + count % 2 ^ 20
-  local high = (now - 1577836800000) * 128 + (us - eighth) / 8
-  local h = high % 64 high = (high - h) / 64
+-- 41 bits of the name are ms since 2020, seven are 1, one is 0, and 23 are of
+-- `number`, which tells apart what is made in one ms, or again where the clock
+-- was set back. A producer makes such a name only as its 128th of a ms, and if
+-- its number is this one. The letters are -, 0-9, A-Z, _ and a-z: with a loop,
+-- a table or a call for each they would cost more than the rest.
+local function lone_name(now, number)
+  local high, low = (now - 1577836800000) * 2 + 1, number % 2 ^ 23
   local g = high % 64 high = (high - g) / 64
   local f = high % 64 high = (high - f) / 64
   local e = high % 64 high = (high - e) / 64
@@ -38,8 +34,7 @@ local function lone_name(now, us, count)
       f > 0 and f + 47 or 45,
     g > 37 and g + 59 or g == 37 and 95 or g > 10 and g + 54 or
       g > 0 and g + 47 or 45,
-    h > 37 and h + 59 or h == 37 and 95 or h > 10 and h + 54 or
-      h > 0 and h + 47 or 45,
+    122,
     i > 37 and i + 59 or i == 37 and 95 or i > 10 and i + 54 or
       i > 0 and i + 47 or 45,
     j > 37 and j + 59 or j == 37 and 95 or j > 10 and j + 54 or
@@ -52,11 +47,14 @@ end
 
 -- The bytes in front of the record, and how many are in front of the offsets.
 local function lone_head(id, record_len)
-  local char, head, len = string.char, 'W1\0\0\0\8\0\0', 8
-  if id ~= '' then
-    local str = #id < 32 and char(160 + #id) or char(217, #id)
-    len = 9 + #str + #id
-    head = 'W1\0\0\1' .. char(len) .. '\0\0\145' .. str .. id
+  local char, ends = string.char, nil
+  if record_len < 256 then
+    ends = char(0, 0, 0, 0, record_len, 0, 0, 0)
+  else
+    ends = struct.pack('<I4I4', 0, record_len)
   end
-  return head .. struct.pack('<I4I4', 0, record_len), len
+  if id == '' then return 'W1\0\0\0\8\0\0' .. ends, 8 end
+  local len, str = 10 + #id, char(160 + #id % 32)
+  if #id > 31 then len, str = 11 + #id, char(217, #id) end
+  return 'W1\0\0\1' .. char(len) .. '\0\0\145' .. str .. id .. ends, len
 end
