@@ -72,7 +72,9 @@ if args[5] and not wrong then
 end
 
 local time = call('TIME')
-local now_text = time[1] .. sub('00000' .. time[2], -6, -4)
+local now_text = time[2]
+now_text = time[1] .. (#now_text == 6 and sub(now_text, 1, 3) or
+                       sub('00000' .. now_text, -6, -4))
 local now = now_text + 0
 local known = call('HMGET', meta, 'kind', 'max_pending', 'revision', 'added')
 local most, is_own = 1048576, rule ~= nil
@@ -110,7 +112,6 @@ if is_own and not rule.unique then
 end
 if wrong then return redis.error_reply('ERR ' .. wrong) end
 
---#include lone_pack
 local count = tonumber(known[4]) or 0
 if not (count > -2 ^ 45 and count < 2 ^ 45 - 1) then count = 0 end
 count = count - count % 1
@@ -124,6 +125,7 @@ if map or rule then
   end
   record = make_record()
   if rule or lane then
+    --#include lone_pack
     --#include push_unique
     local reply = push_unique(is_own)
     if reply then return reply end
@@ -131,6 +133,7 @@ if map or rule then
 end
 local pack
 if record or id ~= '' or #body > 247 then
+  --#include lone_pack
   record = record or '\152\1\0\0\0\0\0\192' .. body
   pack = lone_head(id, #record) .. record
 else -- the same without a call
@@ -139,7 +142,8 @@ else -- the same without a call
 end
 local seq, refused, next_added = nil, nil, count + 1
 for try = 0, 9 do -- a producer may have given the name by chance
-  seq = lone_name(now, count + try)
+  local serial = count + try
+  --#include lone_name
   local key = sub(wait, 1, -5) .. 'p:' .. seq
   repeat
     --#include lone
