@@ -191,8 +191,7 @@ const struct fault faults[] = {
      "due > now and topic or topic", "topic"},
     /* --- a job that is handed over ---------------------------------------- */
     {"a job that is handed over waits as well", SCRIPT_ADD_ONE,
-     "reply = { 1, revision or nil }\nbreak\nend\n"
-     "rare().increment(meta, 'returned', 1)",
+     "break\nend\nrare().increment(meta, 'returned', 1)",
      "end\nrare().increment(meta, 'returned', 1)"},
     {"a job that nobody heard of is not given back", SCRIPT_ADD_ONE,
      "rare().increment(meta, 'returned', 1)", ""},

@@ -105,6 +105,15 @@ TEST(a_count_that_is_none_makes_no_name_that_is_none)
     }
 }
 
+TEST(a_count_that_becomes_too_large_begins_again)
+{
+    (void)push("", "r0");
+    (void)script_text("HSET weir:{t}:meta added 35184372088831");
+    (void)push("", "r0");
+    EXPECT_STR("added", script_reply->element[0]->str);
+    EXPECT_STR("1", script_text("HGET weir:{t}:meta added"));
+}
+
 TEST(pushes_of_one_transaction_have_names_of_their_own)
 {
     redisContext *server = redisConnectUnix(redis_socket(script_proc));
@@ -256,9 +265,20 @@ static void make_topic(void)
     (void)script_text("HSET weir:{t}:meta kind delay");
 }
 
+static const char *push_unnamed(void)
+{
+    return push("", "r0");
+}
+
+static void make_no_topic(void)
+{
+}
+
 TEST(a_push_that_ends_with_an_error_leaves_no_job)
 {
     script_expect_untouched("wait ids meta", make_topic, push_x);
+    script_expect_untouched("wait meta", make_topic, push_unnamed);
+    script_expect_untouched("wait meta", make_no_topic, push_x);
 }
 
 TEST(a_push_wakes_whoever_would_sleep_longest)

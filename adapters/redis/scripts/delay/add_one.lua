@@ -20,7 +20,8 @@ local call = redis.call
 local wait, ids, meta, idle, seen, run, lease, held, key = unpack(KEYS)
 local topic, kind, call_slot, number, when, id, pack, own = unpack(ARGV)
 local time = call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local now_text = time[1] .. string.sub('00000' .. time[2], -6, -4)
+local now = tonumber(now_text)
 local known = call('HMGET', meta, 'kind', 'max_pending', 'revision', 'offer',
                    'paused', 'server', 'claimed', 'mixed')
 local revision = known[3] and (tonumber(known[3]) or 0)
@@ -36,8 +37,10 @@ if last and
   return reply
 end
 
-local reply
+local seq, refused, next_added = string.sub(key, -12), nil, nil
 repeat
   --#include lone
 until true
-return reply
+if not refused then return { 1, revision or nil } end
+if type(refused) == 'string' then return { -1, refused } end
+return { 0, 0, refused, revision or nil }

@@ -12,11 +12,12 @@
 --       error says what of the call cannot be.
 local call = redis.call
 --#include lone_rare
-local wait, ids, meta, idle, options = unpack(KEYS)
-local topic, id, body, when = unpack(ARGV)
+local keys, args = KEYS, ARGV
+local wait, ids, meta, idle = keys[1], keys[2], keys[3], keys[4]
+local topic, id, body, when = args[1], args[2], args[3], args[4]
 local kind, own, revision, last = 'delay', '', false, nil
 local seen, call_slot, number, run, lease, held -- no repeat, no hand-over
-local find, floor = string.find, math.floor
+local find, sub, char = string.find, string.sub, string.char
 
 local NO_VALUE, wrong = 'the body is not one msgpack value', nil
 if #topic > 40 or not find(topic, '^[%w._:-]+$') then
@@ -24,7 +25,8 @@ if #topic > 40 or not find(topic, '^[%w._:-]+$') then
 elseif #id > 128 or id ~= '' and not find(id, '^["-z|][!-z|~]*$') then
   wrong = 'the id is not 1 to 128 bytes from 0x21 to 0x7e without { and }, ' ..
           'or begins with ~ or !'
-elseif #when > 14 or not find(when, '^[ra]%-?%d+$') then
+elseif when ~= 'r0' and
+       (#when > 14 or not find(when, '^[ra]%-?%d+$')) then
   wrong = 'the time is not r and a delay in ms, or a and a time in ms'
 elseif #body > 256 then -- its first byte tells a text or a number
   if not find(body, '^[\128-\159\196-\201\217-\223]') then wrong = NO_VALUE end
@@ -36,12 +38,13 @@ else
   end
 end
 
-local map, rule, lane = {}, nil, nil
-if ARGV[5] and not wrong then
+local map, rule, lane
+if args[5] and not wrong then
+  map = {}
   local LEVELS = { urgent = 1, high = 2, normal = 3, low = 4 } -- and one
   local headers
-  for i = 5, #ARGV, 2 do
-    local name, value = ARGV[i], ARGV[i + 1]
+  for i = 5, #args, 2 do
+    local name, value = args[i], args[i + 1]
     local header = string.match(name, '^header:(.+)$')
     if header and value then
       headers = headers or {}
@@ -69,12 +72,15 @@ if ARGV[5] and not wrong then
 end
 
 local time = call('TIME')
-local now = time[1] * 1000 + floor(time[2] / 1000)
+local now_text = time[2]
+now_text = time[1] .. (#now_text == 6 and sub(now_text, 1, 3) or
+                       sub('00000' .. now_text, -6, -4))
+local now = now_text + 0
 local known = call('HMGET', meta, 'kind', 'max_pending', 'revision', 'added')
 local most, is_own = 1048576, rule ~= nil
 if known[3] then
   --#include max_body
-  local set = call('HMGET', options, 'max_body', 'unique', 'unique_for',
+  local set = call('HMGET', keys[5], 'max_body', 'unique', 'unique_for',
                    'unique_else', 'max_wait', 'key')
   most = max_body(set[1])
   local function key_at(path)
@@ -92,11 +98,12 @@ if known[3] then
     rule = key and { unique = key, ['for'] = set[3], ['else'] = set[4],
                      max_wait = set[5] } or nil
   end
-  if set[6] and not map.key and not wrong then
+  if set[6] and not (map and map.key) and not wrong then
+    map = map or {}
     map.key = key_at(set[6]) or nil
   end
 end
-if map.key or map.priority then
+if map and (map.key or map.priority) then
   lane = (map.priority or 3) - 1 .. (map.key or '')
 end
 if #body > most then wrong = 'the body has more than ' .. most .. ' bytes' end
@@ -105,38 +112,51 @@ if is_own and not rule.unique then
 end
 if wrong then return redis.error_reply('ERR ' .. wrong) end
 
---#include lone_pack
-local function make_record()
-  map.unique = rule and rule.unique or nil
-  local told = next(map) and cmsgpack.pack(map) or '\192' -- not an empty one
-  return '\152\1\0\0\0\0\0' .. told .. body
-end
-local record = make_record()
 local count = tonumber(known[4]) or 0
-if not (count > -2 ^ 45 and count < 2 ^ 45) then count = 0 end
-count = floor(count)
-if rule or lane then
-  --#include push_unique
-  local reply = push_unique(is_own)
-  if reply then return reply end
+if not (count > -2 ^ 45 and count < 2 ^ 45 - 1) then count = 0 end
+count = count - count % 1
+local record
+if map or rule then
+  local function make_record()
+    map = map or {}
+    map.unique = rule and rule.unique or nil
+    local told = next(map) and cmsgpack.pack(map) or '\192' -- not an empty one
+    return '\152\1\0\0\0\0\0' .. told .. body
+  end
+  record = make_record()
+  if rule or lane then
+    --#include lone_pack
+    --#include push_unique
+    local reply = push_unique(is_own)
+    if reply then return reply end
+  end
 end
-local pack = lone_head(id, #record) .. record
-local prefix = string.sub(wait, 1, -5) .. 'p:'
-local key, reply
+local pack
+if record or id ~= '' or #body > 247 then
+  --#include lone_pack
+  record = record or '\152\1\0\0\0\0\0\192' .. body
+  pack = lone_head(id, #record) .. record
+else -- the same without a call
+  pack = 'W1\0\0\0\8\0\0\0\0\0\0' .. char(8 + #body) ..
+         '\0\0\0\152\1\0\0\0\0\0\192' .. body
+end
+local seq, refused, next_added = nil, nil, count + 1
 for try = 0, 9 do -- a producer may have given the name by chance
-  key = prefix .. lone_name(now, time[2], count + try)
+  local serial = count + try
+  --#include lone_name
+  local key = sub(wait, 1, -5) .. 'p:' .. seq
   repeat
     --#include lone
   until true
-  if reply[3] ~= -1 then break end
+  if refused ~= -1 then break end
 end
-if reply[1] == 1 then
-  return { 'added', id ~= '' and id or '~' .. string.sub(key, -12) .. '00' }
-elseif reply[1] == -1 then
-  return { 'kind', reply[2] }
-elseif reply[3] == 0 then
+if not refused then
+  return { 'added', id ~= '' and id or '~' .. seq .. '00' }
+elseif refused == 0 then
   return { 'exists', id }
-elseif reply[3] == 256 then
+elseif refused == 256 then
   return { 'full', '' }
+elseif refused ~= -1 then
+  return { 'kind', refused }
 end
 return redis.error_reply('ERR no name is free, push again')

@@ -80,10 +80,12 @@ for m = 1, #flat_moves, 7 do
                                'its id')
     end
     local head, header_len = lone_head(id, #record)
-    local key, count = nil, m
+    local key, seq
+    local serial = time[2] % 1000 * 8192 + m
     repeat
-      key = sub(wait, 1, -5) .. 'p:' .. lone_name(now, time[2], count)
-      count = count + 1
+      --#include lone_name
+      key = sub(wait, 1, -5) .. 'p:' .. seq
+      serial = serial + 1
     until call('SET', key, head .. record, 'NX', 'PX', '60000')
     KEYS[key] = key
     flat_moves[m], flat_moves[m + 2] = key, header_len

@@ -5,28 +5,36 @@
 -- for the rest are made when they are needed.
 --
 -- In scope are the keys and arguments of add_one.lua, its `time`, `now`,
--- `revision`, `last` and `known` (of which three fields will do where `own` is
--- ''), and lone_rare.lua. Without a `call_slot` nothing is kept for a repeat.
--- Sets `reply` as add has it and leaves the loop that it stands in: a function
--- with all of these in scope would cost as much as some of the commands.
-call('ZCARD', wait) -- as types.lua says
+-- `now_text`, `seq`, `revision`, `last` and `known` (of which three fields will
+-- do where `own` is ''), lone_rare.lua, and `next_added`: what the count of
+-- those added comes to, nil if nobody knows. Without a `call_slot` nothing is
+-- kept for a repeat, and the job is handed to nobody. Sets `refused`: nil where
+-- the job was added, what add tells of it (0, 256, -1), or the other kind of
+-- the topic; and may leave the loop that it stands in: a function with all of
+-- these in scope would cost as much as some of the commands.
+refused = nil
+-- As types.lua says. Of a job that only has to wait less is undone than looked
+-- at, but where the topic is new.
+if call_slot or not known[1] then call('ZCARD', wait) end
 if known[1] ~= kind then
   if known[1] then
-    reply = { -1, known[1] }
+    refused = known[1]
     break
   end
   rare().topic_kind(meta, ids, kind)
 end
-local due = tonumber(string.sub(when, 2))
-if string.byte(when) == 114 then due = due + now end
-if due < now then due = now end
+local due = now
+if when ~= 'r0' then -- what nearly all say, which is now
+  due = tonumber(string.sub(when, 2))
+  if string.byte(when) == 114 then due = due + now end
+  if due < now then due = now end
+end
 local is_full = false
 if known[2] then
   local lib = rare()
   is_full = lib.room_left(meta, lib.number_of(known[2], math.huge)) < 1
 end
 
-local seq, refused = string.sub(key, -12), nil
 if id ~= '' and call('HSETNX', ids, id, seq) == 0 then
   refused = 0
 elseif is_full then
@@ -40,17 +48,27 @@ if last and not refused then
 elseif call_slot then
   rare().note_said(seen, call_slot, number, { refused and 0, refused }, now)
 end
-if refused then
-  reply = { 0, 0, refused, revision or nil }
-  break
+if refused then break end
+
+local node, due_text = seq .. '0000', now_text
+if due > now then -- as digits() of number.lua has it
+  due_text = string.format('%d%07d', due / 1e7, due % 1e7)
+end
+if not call_slot then
+  local is_new = redis.pcall('ZADD', wait, due_text, node)
+  if is_new ~= 1 and is_new ~= 0 then -- of another type
+    call('DEL', key)
+    if id ~= '' then call('HDEL', ids, id) end
+    call('ZADD', wait, due_text, node) -- ends the script
+  end
 end
 
 local added = redis.pcall('HINCRBY', meta, 'added', '1')
-if type(added) ~= 'number' or not (added > -2 ^ 45 and added < 2 ^ 45) then
+if added ~= next_added and (type(added) ~= 'number' or
+   not (added > -2 ^ 45 and added < 2 ^ 45)) then
   rare().increment(meta, 'added', 1)
 end
 
-local node = seq .. '0000'
 local lease_ms, offer, since, worker
 if known[4] and own ~= '' and known[6] == own and not known[5] and
    due <= now and #(known[7] or '') < 14 and
@@ -84,27 +102,25 @@ if worker then
     local taken = cmsgpack.pack({ node, due, '@' .. worker, now })
     redis.pcall('HSET', held, token, taken) -- held.lua
     redis.pcall('ZREM', idle, worker)
-    reply = { 1, revision or nil }
     break
   end
   rare().increment(meta, 'returned', 1)
 end
 
--- As digits() of number.lua has it.
-call('ZADD', wait, string.format('%d%07d', due / 1e7, due % 1e7), node)
+if call_slot then call('ZADD', wait, due_text, node) end
 
 -- The worker that would sleep longest, where it has nothing in hand.
 local sleeper = redis.pcall('ZRANGE', idle, '-1', '-1', 'WITHSCORES')
-local at = tonumber(sleeper[2] or '-inf')
-local is_woken = false
-if at > due then
-  call('ZREM', idle, sleeper[1])
-  local channel = string.match(wait, '^[^{]*') .. 'wake:' .. sleeper[1]
-  local received = redis.pcall('PUBLISH', channel,
-                               due > now and topic or topic .. ' ' .. seq)
-  is_woken = type(received) == 'number' and received > 0
+if sleeper[2] then
+  local at, is_woken = tonumber(sleeper[2]), false
+  if at > due then
+    call('ZREM', idle, sleeper[1])
+    local channel = string.match(wait, '^[^{]*') .. 'wake:' .. sleeper[1]
+    local received = redis.pcall('PUBLISH', channel,
+                                 due > now and topic or topic .. ' ' .. seq)
+    is_woken = type(received) == 'number' and received > 0
+  end
+  if not is_woken and at + 2 ^ 45 > due then -- another one, see wake.lua
+    rare().wake_one(idle, topic, due, due <= now and seq)
+  end
 end
-if not is_woken and at + 2 ^ 45 > due then -- another one, see wake.lua
-  rare().wake_one(idle, topic, due, due <= now and seq)
-end
-reply = { 1, revision or nil }

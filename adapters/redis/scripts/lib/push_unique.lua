@@ -5,7 +5,7 @@
 -- it answers; nil where the rule is none and `is_own` is not set: the job has
 -- no key then.
 local function push_unique(is_own)
-  local call, sub = redis.call, string.sub
+  local call, sub, floor = redis.call, string.sub, math.floor
   --#include number
   --#include wake
   local prefix = sub(wait, 1, -5)
@@ -58,7 +58,8 @@ local function push_unique(is_own)
   local due = tonumber(sub(when, 2))
   if string.byte(when) == 114 then due = due + now end
   for try = 0, 9 do -- a producer may have given the name by chance
-    local seq = lone_name(now, time[2], count + try)
+    local seq, serial = nil, count + try
+    --#include lone_name
     local own = id ~= '' and id or '~' .. seq .. '00'
     local job = { id = own, seq = seq, pack_key = prefix .. 'p:' .. seq,
                   pack = lone_head(own, #record) .. record,

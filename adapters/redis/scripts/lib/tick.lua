@@ -16,7 +16,8 @@ local function add_tick(topic, name, from, at, record, now)
   local wait, ids, meta, idle = KEYS[1], KEYS[3], KEYS[4], KEYS[5]
   local kind, own, revision, last = 'delay', '', false, nil
   local seen, call_slot, number, run, lease, held -- no repeat, no hand-over
-  local id, when = name .. '@next', string.format('a%.0f', now)
+  local now_text = string.format('%.0f', now)
+  local id, when = name .. '@next', 'a' .. now_text
   local time = call('TIME')
   local known = { call('HGET', meta, 'kind') } -- max_pending is for jobs
   record = string.sub(record, 1, at) ..
@@ -25,13 +26,14 @@ local function add_tick(topic, name, from, at, record, now)
   local pack = lone_head(id, #record) .. record
   for _ = 0, 9 do
     names_tried = names_tried + 1
-    local seq = lone_name(now, time[2], names_tried)
+    local seq, serial = nil, time[2] % 1000 * 8192 + names_tried
+    --#include lone_name
     local key = string.sub(wait, 1, -5) .. 'p:' .. seq
-    local reply
+    local refused, next_added
     repeat
       --#include lone
     until true
-    if reply[3] ~= -1 then return reply[1] == 1 end
+    if refused ~= -1 then return not refused end
   end
   return redis.error_reply('ERR no name is free, ask again')
 end
