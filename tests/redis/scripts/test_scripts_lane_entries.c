@@ -246,8 +246,7 @@ TEST(jobs_that_are_retried_together_wait_in_one_node_of_their_lane)
     pass_a_ms();
     EXPECT_STR("1 2 3 4", lane_claim("9", "|||4|"));
     EXPECT_STR("", lane_claim("9", "|||4|"));
-    EXPECT_STR("3",
-               retry_together((const int[]){1, 2, 4}, 3, "l2r0 k", 1000));
+    EXPECT_STR("3", retry_together((const int[]){1, 2, 4}, 3, "l2r0 k", 1000));
     expect_stats(5, 5, 1);
     EXPECT_STR("5 6 1", lane_claim("9", "|||4|"));
     settle_all((const int[]){3, 5, 6}, 3, "done");
@@ -282,8 +281,7 @@ static void retry_holder(const char *when)
     pass_a_ms();
     (void)lane_claim("9", "|||9|");
     EXPECT_INT(3, lane_claimed_count);
-    EXPECT_STR("3",
-               retry_together((const int[]){1, 2, 3}, 3, when, added_ms));
+    EXPECT_STR("3", retry_together((const int[]){1, 2, 3}, 3, when, added_ms));
     pass_a_ms();
 }
 
@@ -351,12 +349,11 @@ static const char *requeue(int count, const char *ids, const char *when)
 
     weir__pack_array(&died, (size_t)count);
     for (int job = 1; job <= count; job++)
-        weir__pack_uint(&died,
-                        (uint64_t)redis_int(
-                            script_proc, "EVAL %s 0 j%d",
-                            "return math.floor(redis.call('ZSCORE', "
-                            "'weir:{t}:dead', ARGV[1]) or 0)",
-                            job));
+        weir__pack_uint(
+            &died, (uint64_t)redis_int(script_proc, "EVAL %s 0 j%d",
+                                       "return math.floor(redis.call('ZSCORE', "
+                                       "'weir:{t}:dead', ARGV[1]) or 0)",
+                                       job));
     script_stage('r', ids);
     script_begin(&weir__script_delay_requeue, "wait ids meta dead rec idle");
     script_pack_key('r');
