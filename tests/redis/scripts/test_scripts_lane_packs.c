@@ -383,6 +383,43 @@ TEST(jobs_of_a_pack_whose_lease_ended_come_one_by_one)
     expect_nothing_stays();
 }
 
+TEST(suspects_that_a_claim_leaves_of_a_node_stay_suspects_and_due)
+{
+    long long due;
+
+    add_pack(1, 4, "l2r0 k");
+    due = lane_due_ms(1);
+    EXPECT_STR("1 2 3 4", lane_claim("9", ""));
+    EXPECT_STR("1", lane_settle(3, "done"));
+    lane_expire(lane_token);
+    EXPECT_STR("1+1", lane_claim("1", ""));
+    EXPECT_INT(due, lane_due_ms(2));
+    EXPECT_INT(due, lane_due_ms(4));
+    EXPECT_STR("2+1 4+1", lane_claim("9", ""));
+    EXPECT_INT(due, lane_held[4].due);
+    lane_expire(lane_token);
+    EXPECT_STR("2+1", lane_claim("1", "")); /* it had not started */
+    EXPECT_STR("4+1", lane_claim("1", ""));
+    expect_stats(0, 0, 3);
+    EXPECT_INT(3, script_stat("crashed"));
+}
+
+TEST(what_goes_back_of_a_part_is_due_as_it_was)
+{
+    long long due;
+
+    add_pack(1, 8, "l2r0 k");
+    due = lane_due_ms(1);
+    EXPECT_STR("1 2 3", lane_claim("3", ""));
+    EXPECT_INT(due, lane_due_ms(4));
+    EXPECT_INT(due, lane_due_ms(8));
+    EXPECT_STR("0", lane_settle(1, "back"));
+    EXPECT_INT(due, lane_due_ms(1));
+    EXPECT_STR("ready", lane_slot("delete", 6, ""));
+    EXPECT_INT(due, lane_due_ms(5));
+    EXPECT_STR("1 4 5 7 8", lane_claim("9", ""));
+}
+
 TEST(a_lease_that_ends_frees_the_places_of_all_jobs_of_its_nodes)
 {
     add_pack(1, 6, "l2r0 k");
