@@ -314,6 +314,51 @@ def dead_jobs_of_packs_that_move_share_packs_of_their_lanes_there(place):
     place.expect_stats("u", running=4, ready=116)
 
 
+def followers(count):
+    return sorted("%s-%d" % (key, i) for key in "abc" for i in range(count))
+
+
+@test
+def jobs_of_keys_that_follow_into_another_topic_share_packs_there(place):
+    place.ok("topic", "set", "u", "key_parallel=1")
+    add_jobs(place, [{"id": str(i)} for i in range(100)])
+    place.drain(place.handler("follows", to="u"))
+    eventually(lambda: place.stats("u")["ready"] == 300, "all are there")
+    expect_true(laned(place, "u") < 75, "%d packs" % laned(place, "u"))
+    expect({(job_id, job_id[0]) for job_id in followers(100)},
+           {(job["id"], job["key"])
+            for job in place.ok("list", "u", "--limit", "1000")})
+    place.drain(place.handler("trace", "u", file="out"))
+    expect(followers(100), sorted(ran(place)))
+    expect(0, laned(place, "u"))
+    expect_nothing_stays(place)
+
+
+@test
+def jobs_of_keys_that_follow_in_their_topic_share_packs(place):
+    set_topic(place, "key_parallel=2")
+    add_jobs(place, [{"id": str(i)} for i in range(100)])
+    place.drain(place.handler("follows", to="t"))
+    place.expect_stats("t", done_total=400, ready=0, scheduled=0)
+    expect_nothing_stays(place)
+
+
+@test
+def those_that_follow_are_there_once_though_their_worker_is_killed(place):
+    add_jobs(place, [{"id": str(i)} for i in range(3000)])
+    flags = ("--lease", "1s", "--concurrency", "8")
+    worker = place.work(place.handler("follows", to="u"), flags=flags)
+    eventually(lambda: place.stats("t")["done_total"] > 100, "it is at work")
+    kill(worker)
+    worker = place.work(place.handler("follows", to="u"), flags=flags)
+    await_stats(place, ready=0, scheduled=0, running=0)
+    eventually(lambda: place.stats("u")["ready"] == 9000, "all are there")
+    stop_cleanly(worker)
+    place.drain(place.handler("trace", "u", file="out"))
+    expect(followers(3000), sorted(ran(place)))
+    expect(0, laned(place, "u"))
+
+
 @test
 def places_of_a_key_count_the_jobs_of_its_packs(place):
     set_topic(place, "key_parallel=3")
