@@ -543,3 +543,35 @@ TEST(a_pack_that_waits_and_runs_is_purged_node_by_node)
     EXPECT_STR("", lane_claim("9", ""));
     expect_nothing_stays();
 }
+
+/* --- what is stale -------------------------------------------------------- */
+
+TEST(a_pack_that_is_lost_leaves_its_lane_and_the_places_of_its_key)
+{
+    add_pack(1, 4, "l2r0 k");
+    EXPECT_STR("1 2 3", lane_claim("9", "|||3|"));
+    EXPECT_STR("", lane_claim("9", "|||3|"));
+    EXPECT_INT(2, redis_int(script_proc, "ZCARD weir:{t}:on:k"));
+    (void)script_text("DEL weir:{t}:p:000000000001 weir:{t}:run weir:{t}:wait");
+    EXPECT_STR("", lane_claim("9", "|||3|"));
+    EXPECT_TRUE(!exists("of") && !exists("on:k"));
+    add_pack(11, 2, "l2r0 k");
+    EXPECT_STR("11 12", lane_claim("9", "|||3|"));
+}
+
+TEST(stale_nodes_of_a_lane_are_passed_over_and_removed)
+{
+    add_pack(1, 8, "l2r0 k");
+    for (int job = 1; job <= 7; job += 2)
+        EXPECT_STR("ready", lane_slot("delete", job, ""));
+    EXPECT_INT(4, redis_int(script_proc, "ZCARD weir:{t}:wait"));
+    EXPECT_TRUE(redis_int(script_proc, "ZCARD weir:{t}:lane:2k") > 4);
+    EXPECT_STR("2 4", lane_claim("2", ""));
+    EXPECT_STR("6 8", lane_claim("9", ""));
+    EXPECT_TRUE(!exists("lane:2k") && !exists("turns"));
+    settle_all(2, 2, "done");
+    settle_all(4, 4, "done");
+    settle_all(6, 6, "done");
+    settle_all(8, 8, "done");
+    expect_nothing_stays();
+}
