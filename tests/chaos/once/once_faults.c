@@ -93,6 +93,7 @@ const struct fault once_faults[] = {
     {"entries of dead jobs are removed", UNIQUE, "if not known[i] then over",
      "if (known[i] or 'D') == 'D' then over"},
     {"a moved job's slot is not gone when it is replaced", UNIQUE,
-     "note_gone(prefix .. 'p:' .. entry.place, entry.pack, 1, due_key)", ""},
+     "note_gone(prefix .. 'p:' .. entry.place, entry.pack, 1, due_key)",
+     "false"},
 };
 const size_t once_fault_count = sizeof(once_faults) / sizeof(once_faults[0]);

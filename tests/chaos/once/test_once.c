@@ -6,7 +6,7 @@
 #include "tests/harness/test.h"
 
 /* WEIR_TEST_SEED and WEIR_TEST_ADDS choose another run. */
-enum { KEYS = 1000, FAULT_KEYS = 25, FAULT_ADDS = 20000, FAULT_SEEDS = 10 };
+enum { KEYS = 1000, FAULT_KEYS = 25, FAULT_ADDS = 20000, FAULT_SEEDS = 30 };
 
 TEST(jobs_with_unique_keys_run_as_the_model_says)
 {
