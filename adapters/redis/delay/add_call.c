@@ -27,17 +27,24 @@ static void write_head(struct weir__buf *buf, const struct weir__add_call *call,
                        const struct head *head, size_t args)
 {
     const struct weir__delay_topic *topic = call->adds->topic;
-    bool has_mixed = false;
+    const struct weir__item *items = call->adds->items.list;
+    bool has_mixed = false, has_lanes = false;
 
-    for (size_t i = 0; i < call->planned_count; i++)
+    for (size_t i = 0; i < call->planned_count; i++) {
         has_mixed = has_mixed || call->planned_packs[i].is_mixed;
+        has_lanes =
+            has_lanes || items[call->planned_packs[i].first].lane_len > 0;
+    }
     weir__resp_eval(buf, head->script,
-                    head->keys + call->planned_count + has_mixed, 4 + args);
+                    head->keys + call->planned_count + has_mixed + has_lanes,
+                    4 + args);
     weir__prefix_keys(buf, &topic->base.prefix, head->names);
     for (size_t i = 0; i < call->planned_count; i++)
         weir__prefix_pack(buf, &topic->base.prefix, call->planned_packs[i].seq);
     if (has_mixed)
         weir__prefix_key(buf, &topic->base.prefix, "due");
+    if (has_lanes)
+        weir__prefix_key(buf, &topic->base.prefix, "absent");
     weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, "delay");
     weir__call_slot_write(buf, call->request.store, call->call_slot,
@@ -121,8 +128,8 @@ static bool is_staged(const struct weir__add_call *call,
     return !call->has_keys || planned->size.len > LONE_BYTES;
 }
 
-static void write_unique_call(struct weir__buf *buf,
-                              const struct weir__add_call *call)
+static void write_keyed_call(struct weir__buf *buf,
+                             const struct weir__add_call *call)
 {
     const struct weir__items *items = &call->adds->items;
 
@@ -160,7 +167,7 @@ void weir__add_call_send(struct weir__add_call *call, unsigned flags)
         weir__place_send(place, &bytes, NULL, flags, NULL);
     }
     if (call->has_keys) {
-        write_unique_call(&bytes, call);
+        write_keyed_call(&bytes, call);
         weir__place_send(place, &bytes, keyed_head.script, flags,
                          &call->request);
         return;

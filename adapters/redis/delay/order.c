@@ -55,7 +55,7 @@ static struct weir__run *sort(struct weir__run *first, size_t count,
                  sort(rest, count - count / 2, is_before), is_before);
 }
 
-/* Mostly they are. */
+/* Mostly they are in order already. */
 static struct weir__run *bring_in_order(struct weir__run *first,
                                         is_before_fn *is_before)
 {
@@ -128,7 +128,7 @@ static void give_turns(struct weir__run *first, struct key_count *table,
     struct row row = {0};
 
     for (struct weir__run *run = first; run != NULL; run = run->next) {
-        struct key_count *of = NULL;
+        struct key_count *of;
 
         go_on(&row, run);
         run->turn = row.begin;

@@ -285,7 +285,8 @@ static size_t fitting(const struct weir__items *items, size_t first, size_t end,
         bytes += item->id_len + item->record_len + JOB_OVERHEAD;
         if (count > 0 && bytes > PACK_BYTES)
             break;
-        if (!is_equal && count >= SCATTERED_MAX && bytes > MIXED_BYTES)
+        if ((!is_equal || one->lane_len > 0) && count >= SCATTERED_MAX &&
+            bytes > MIXED_BYTES)
             break;
         count++;
     }
@@ -393,7 +394,8 @@ void weir__planned_pack_plan(const struct weir__items *items, size_t first,
     planned.has_ids =
         items->list[first].id_len > 0 || items->list[first].key_len > 0;
     measure(items, &planned);
-    trim(items, end, &planned);
+    if (items->list[first].lane_len == 0) /* others are of other lanes */
+        trim(items, end, &planned);
     *ret_planned = planned;
 }
 

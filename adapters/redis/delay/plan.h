@@ -6,7 +6,8 @@
  * that are due together share packs of up to 256 jobs, those of a lane with
  * others of that lane (scripts/lib/lanes.lua). Where due times differ,
  * a pack has up to 64 in their order. It is fetched again while they become
- * due, so up to 16 where they have more than 16 KiB; it stays until its last
+ * due, as one of a lane is at each turn, so both have up to 16 where they have
+ * more than 16 KiB; it stays until its last
  * job is gone, so up to 16 where that waits more than a quarter longer than the
  * first one. For other topics it has up to 16 as well: older workers may be the
  * ones that send it on, and know no mixed packs. Knows no connection. */

@@ -67,7 +67,7 @@ struct weir__claimed_node {
     uint32_t ended;       /* leases that count and are not in the record yet */
     int64_t due_ms;       /* server time; of its first slot */
     bool is_mixed;        /* its pack is */
-    bool is_laned;        /* its job waits in a lane (scripts/lib/lanes.lua) */
+    bool is_laned;        /* its jobs are of a lane (scripts/lib/lanes.lua) */
     const uint8_t *table; /* of its slots, in its lease; NULL: all are due
                              then */
     uint32_t verdicts;    /* collected since the last flush */

@@ -83,10 +83,11 @@ static void send_planned(struct requeue *requeue, struct requeue_call *call,
     for (size_t i = 0; i < planned->count; i++)
         weir__pack_uint(died,
                         (uint64_t)requeue->pages.members[items[i].slot].ms);
-    weir__resp_eval(&bytes, &weir__script_delay_requeue, 7, 5);
+    weir__resp_eval(&bytes, &weir__script_delay_requeue, 8, 5);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "wait ids meta dead rec idle");
     weir__prefix_pack(&bytes, &topic->base.prefix, planned->seq);
+    weir__prefix_key(&bytes, &topic->base.prefix, "absent");
     weir__resp_str(&bytes, topic->base.name);
     weir__resp_int(&bytes, (int64_t)planned->count);
     weir__resp_int(&bytes, (int64_t)planned->size.header_len);

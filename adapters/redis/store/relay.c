@@ -359,15 +359,18 @@ static void send_add(struct weir__relay *relay, const struct relay_add *add)
     struct weir__buf bytes = {0};
     struct weir__prefix target;
     char call_slot[CALL_SLOT_MAX + 4];
+    bool is_laned = relay->when.len > 0 && relay->when.ptr[0] == 'l';
 
     weir__prefix_init(&target, relay->request.store, relay->target);
     stage(relay, &target, add->seq, add->pack);
     (void)snprintf(call_slot, sizeof(call_slot), "%.*s%s",
                    (int)relay->call_slot.len,
                    (const char *)relay->call_slot.ptr, add->call_slot_end);
-    weir__resp_eval(&bytes, &weir__script_delay_add, 6, 8);
+    weir__resp_eval(&bytes, &weir__script_delay_add, 6u + is_laned, 8);
     weir__prefix_keys(&bytes, &target, "wait ids meta idle seen");
     weir__prefix_pack(&bytes, &target, add->seq);
+    if (is_laned)
+        weir__prefix_key(&bytes, &target, "absent");
     weir__resp_bytes(&bytes, relay->target);
     weir__resp_str(&bytes, "delay");
     weir__resp_str(&bytes, call_slot);

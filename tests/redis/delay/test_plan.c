@@ -247,6 +247,20 @@ TEST(large_jobs_of_a_lane_share_smaller_packs)
     EXPECT_TRUE(planned.count > 1 && planned.count < 64);
 }
 
+/* Each turn of the lane fetches it again. */
+TEST(jobs_of_a_lane_share_packs_of_16_or_of_16_kib)
+{
+    static char body[2000];
+    struct weir__record record = {.key = weir__slice_str("k"),
+                                  .body = weir__slice_of(body, sizeof(body))};
+
+    begin();
+    for (int i = 0; i < 40; i++)
+        EXPECT_TRUE(
+            weir__items_append(&items, weir__slice_of("", 0), &record) != NULL);
+    EXPECT_STR("16 16 8", packs());
+}
+
 TEST(jobs_of_a_lane_stay_in_the_order_in_which_they_came)
 {
     struct weir__item last = {0};

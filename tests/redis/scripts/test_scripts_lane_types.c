@@ -189,6 +189,22 @@ static const char *settle_retry(void)
     return lane_settle(1, "l2r0 k");
 }
 
+static void claim_plain(void)
+{
+    EXPECT_STR("1", lane_add(1, "r0"));
+    EXPECT_STR("1", lane_claim("9", ""));
+}
+
+static const char *settle_into_lane(void)
+{
+    return lane_settle_as(1, "l2r0 k", "0"); /* its worker knows of none */
+}
+
+TEST(a_job_that_moves_into_the_first_lane_is_not_lost)
+{
+    expect_whole("of turns lane:2k", claim_plain, settle_into_lane);
+}
+
 static const char *settle_back(void)
 {
     return lane_settle(1, "back");

@@ -6,7 +6,8 @@
 -- pack permanent.
 --
 -- KEYS  wait ids meta idle seen, pack...; then due, without which no pack is
---       mixed: its slots are added as nodes of their own
+--       mixed: its slots are added as nodes of their own; then absent where
+--       packs are of lanes
 -- ARGV  topic, kind, call slot, number, then for each pack: jobs, header
 --       length, when (due.lua). One more where an outbox sends one pack on:
 --       slots to leave out, one byte each. Such a pack comes whole where there
@@ -291,7 +292,8 @@ if added > 0 then
     if mixed[1] ~= '2' then call('HSET', meta, 'mixed', '2') end
   end
   increment(meta, 'added', added)
-  local lone = packs == 1 and first <= now
+  local lone = packs == 1 and first <= now and
+               byte(ARGV[first_arg + 2]) ~= 108 -- 'l': another one may be first
   wake_one(idle, topic, first, lone and sub(KEYS[first_pack], -12))
 end
 if known[3] then reply[#reply + 1] = number_of(known[3]) end

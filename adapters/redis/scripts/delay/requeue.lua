@@ -2,7 +2,7 @@
 -- requeue: dead jobs become ready again in a new pack, staged as for add. Those
 -- that are not dead since the time given are left out.
 --
--- KEYS  wait ids meta dead rec idle pack
+-- KEYS  wait ids meta dead rec idle pack absent
 -- ARGV  topic, jobs, header length, [ time of death, ... ] as msgpack, when
 --       (due.lua; default: now)
 -- Reply { requeued }, or { -1 } when the pack was not staged: nothing was done

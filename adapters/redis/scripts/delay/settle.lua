@@ -33,8 +33,9 @@
 --       7 most dead jobs
 --       8 1: jobs whose new pack was not staged are left out, and with them
 --                those that share a pack with one; 2 more: `parallel` of the
---                topic bounds how many run, and who waits for that is woken; 0
---                or absent: neither
+--                topic bounds how many run, and who waits for that is woken; 4
+--                more: some jobs are of lanes (lanes.lua), as they may be where
+--                `meta` has `lanes`; 0 or absent: none of it
 -- Reply { settled, node, slot, ... }: the pairs, nodes counted from 0, are
 --       refused: expired, deleted or settled before, or the new pack has the
 --       name of another. With 256 added to the slot: left out, still under its
@@ -71,6 +72,13 @@ if flags >= 4 then
             enter = lane_entrance(prefix, meta, now) }
 end
 
+for m = 1, lanes and 0 or #flat_moves, 7 do
+  if byte(flat_moves[m + 3]) == 108 and flat_moves[m + 6] == '' then -- 'l'
+    call('ZCARD', prefix .. 'turns') -- as types.lua says
+    call('HLEN', prefix .. 'of')
+    break
+  end
+end
 for m = 1, #flat_moves, 7 do
   local record, jobs, id = unpack(flat_moves, m, m + 2)
   if type(record) == 'string' then

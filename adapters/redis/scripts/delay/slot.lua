@@ -108,8 +108,8 @@ if lane then
   enter, leave = lane_entrance(prefix, meta, now), leave_lane
   forget = forget_lanes
 end
-if is_laned and not lane then job.region = 0 end
 local left, mark_end = take_out(meta, seq, job)
+if is_laned and not lane then job.region = 0 end
 local function put(node, at) -- a suspect stays one
   local fraction = number - floor(number)
   if lane then

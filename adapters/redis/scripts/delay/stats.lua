@@ -3,7 +3,8 @@
 -- `mark` is the time up to which due nodes are counted in it, each node passes
 -- the mark once, and every transition of a node below it adjusts `ready`. One
 -- call looks at a bounded number of nodes. `mixed_mark` is the same for mixed
--- packs (mixed.lua), whose nodes are split where it lies between their slots.
+-- packs (mixed.lua), whose nodes are split where it lies between their slots,
+-- and `laned_mark` for nodes of lanes (lanes.lua).
 -- Topics of other kinds keep something else there, and are left as they are.
 --
 -- KEYS  wait meta dead, relay or nothing, due or nothing (then what is due of
