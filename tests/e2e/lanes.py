@@ -5,7 +5,8 @@ import json
 import os
 from urllib.parse import quote
 
-from e2e import eventually, expect, expect_in, expect_true, stop_cleanly
+from e2e import (eventually, expect, expect_in, expect_true, kill,
+                 stop_cleanly)
 from resp import Client
 
 LEASE = ("--lease", "1s")
@@ -117,6 +118,26 @@ def ledger(place):
             return [line.split() for line in file if line.endswith("\n")]
     except FileNotFoundError:
         return []
+
+
+def kill_workers_at_work(place, times, jobs):
+    """Until all these jobs are done. Returns who was killed."""
+    workers, killed = {}, []
+    for i in range(3):
+        workers["w%d" % i] = execute(place, "w%d" % i, lease="5s")
+    for i in range(3, 3 + times):
+        count = len(ledger(place))
+        eventually(lambda: len(ledger(place)) > count + 6, "some more ran")
+        name = ledger(place)[-1][1]
+        if name in workers:
+            kill(workers.pop(name))
+            killed.append(name)
+        workers["w%d" % i] = execute(place, "w%d" % i, lease="5s")
+    eventually(lambda: place.stats("t")["done_total"] == jobs, "all are done")
+    for worker in workers.values():
+        stop_cleanly(worker)
+    expect_true(killed, "a worker was killed at work")
+    return killed
 
 
 def most_at_once(lines):

@@ -9,8 +9,8 @@ from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, kill,
                  run_together, stop_cleanly, terminate, test)
 from lanes import (add_jobs, await_ran, await_sleepers, await_stats, client,
                    drain, drain_ready, execute, expect_in_order, fill, hold,
-                   keyed, ledger, most_at_once, of_key, ran, set_topic,
-                   start_held, trace)
+                   keyed, kill_workers_at_work, ledger, most_at_once, of_key,
+                   ran, set_topic, start_held, trace)
 
 
 def laned(place, topic="t"):
@@ -412,21 +412,7 @@ def a_key_of_packs_runs_in_order_though_workers_are_killed(place):
     set_topic(place, "key_parallel=1", "max_crashes=100", "retry=1ms ...")
     keys = ["a", "b", "c", "d"]
     add_packs(place, mixed(keys, 30))
-    workers, killed = {}, []
-    for i in range(3):
-        workers["w%d" % i] = execute(place, "w%d" % i, lease="5s")
-    for i in range(3, 7):
-        count = len(ledger(place))
-        eventually(lambda: len(ledger(place)) > count + 6, "some more ran")
-        name = ledger(place)[-1][1]
-        if name in workers:
-            kill(workers.pop(name))
-            killed.append(name)
-        workers["w%d" % i] = execute(place, "w%d" % i, lease="5s")
-    eventually(lambda: place.stats("t")["done_total"] == 120, "all are done")
-    for worker in workers.values():
-        stop_cleanly(worker)
-    expect_true(killed, "a worker was killed at work")
+    killed = kill_workers_at_work(place, 4, 120)
     expect({key: 29 for key in keys}, expect_in_order(ledger(place), killed))
     expect_nothing_stays(place)
 

@@ -8,8 +8,9 @@ import time
 from e2e import (eventually, expect, expect_true, kill, run_together,
                  stop_cleanly, test)
 from lanes import (add_jobs, await_ran, await_sleepers, await_stats, client,
-                   drain, execute, expect_in_order, keyed, ledger,
-                   most_at_once, of_key, ran, set_topic, start_held, trace)
+                   drain, execute, expect_in_order, keyed,
+                   kill_workers_at_work, ledger, most_at_once, of_key, ran,
+                   set_topic, start_held, trace)
 
 BIG = int(os.environ.get("WEIR_KEY_JOBS", "10000"))
 
@@ -83,21 +84,7 @@ def a_key_runs_one_at_a_time_and_in_order_though_workers_are_killed(place):
     keys = ["a", "b", "c", "d"]
     add_jobs(place, [job for i in range(30) for key in keys
                      for job in keyed(key, 1, i, delay="%dms" % i)])
-    workers, killed = {}, []
-    for i in range(3):
-        workers["w%d" % i] = execute(place, "w%d" % i, lease="5s")
-    for i in range(3, 8):
-        count = len(ledger(place))
-        eventually(lambda: len(ledger(place)) > count + 6, "some more ran")
-        name = ledger(place)[-1][1]
-        if name in workers:
-            kill(workers.pop(name))
-            killed.append(name)
-        workers["w%d" % i] = execute(place, "w%d" % i, lease="5s")
-    eventually(lambda: place.stats("t")["done_total"] == 120, "all are done")
-    for worker in workers.values():
-        stop_cleanly(worker)
-    expect_true(killed, "a worker was killed at work")
+    killed = kill_workers_at_work(place, 5, 120)
     expect({key: 29 for key in keys}, expect_in_order(ledger(place), killed))
     expect(set(), set(client(place)("KEYS", "*:on:*")), "keys that run")
 
