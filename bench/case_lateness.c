@@ -9,9 +9,15 @@
 
 enum { LEAD_MS = 1000, LOADED_WINDOW_MS = 1000, PER_MS = 1000 };
 
-static const enum bench_figure columns[] = {
-    BENCH_p50_ms, BENCH_p90_ms,   BENCH_p99_ms, BENCH_max_ms,
-    BENCH_early,  BENCH_measured, BENCH_lost,   BENCH_duplicated};
+static const enum bench_figure columns[] = {BENCH_p50_ms,
+                                            BENCH_p90_ms,
+                                            BENCH_p99_ms,
+                                            BENCH_max_ms,
+                                            BENCH_server_us_per_job,
+                                            BENCH_early,
+                                            BENCH_measured,
+                                            BENCH_lost,
+                                            BENCH_duplicated};
 
 struct plan {
     struct bench_load load, backlog; /* backlog.jobs is 0: unloaded */
@@ -20,16 +26,17 @@ struct plan {
 /* The backlog begins to drain when the first job is due. */
 static int watch(struct bench *bench, struct bench_team *team,
                  const struct plan *plan, const char *topic,
-                 struct weir_error *err)
+                 struct bench_row *row, struct weir_error *err)
 {
     struct bench_wait wait = {
         .topic = topic, .kind = plan->load.kind->name, .jobs = plan->load.jobs};
+    double before = bench_server_cpu_us(&bench->server);
     int producer = team->count - 1;
     int64_t lead_ns = plan->load.delay_ms * 1000000, settled;
     int rc;
 
-    bench_team_order(team, 0, BENCH_GO);
-    bench_team_order(team, producer, BENCH_GO);
+    for (int who = 0; who < team->count; who++)
+        bench_team_order(team, who, BENCH_GO);
     rc = bench_load_await_added(bench, team, producer, err);
     if (rc < 0)
         return rc;
@@ -40,12 +47,15 @@ static int watch(struct bench *bench, struct bench_team *team,
     }
     wait.due_ns = team->arena->member[producer].added_ns + lead_ns +
                   plan->load.spread_ms * 1000000;
-    return bench_load_await_settled(bench, team, &wait, &settled, err);
+    rc = bench_load_await_settled(bench, team, &wait, &settled, err);
+    row->figure[BENCH_server_us_per_job] =
+        (bench_server_cpu_us(&bench->server) - before) / (double)wait.jobs;
+    return rc;
 }
 
 static int run_team(struct bench *bench, struct bench_team *team,
                     const struct plan *plan, const char *backlog,
-                    struct weir_error *err)
+                    struct bench_row *row, struct weir_error *err)
 {
     char topic[BENCH_TOPIC_CAP];
     struct bench_role role;
@@ -54,18 +64,18 @@ static int run_team(struct bench *bench, struct bench_team *team,
     if (rc < 0)
         return rc;
     role = bench_load_role(bench, &plan->load, topic);
-    role.handles = role.handles_at_once = true;
+    role.handles_at_once = true;
     role.stamps = BENCH_STAMP_LATE;
     role.clock_ahead_us = bench_server_clock_ahead_us(&bench->server);
     role.backlog_topic = backlog;
     role.backlog_jobs = plan->backlog.jobs;
-    rc = bench_team_join(team, &role, err);
+    rc = bench_load_workers(bench, team, &plan->load, &role, err);
     role.handles = role.handles_at_once = false;
     role.adds = true;
     if (rc >= 0)
         rc = bench_team_join(team, &role, err);
     if (rc >= 0)
-        rc = watch(bench, team, plan, topic, err);
+        rc = watch(bench, team, plan, topic, row, err);
     return rc < 0 ? rc : bench_team_stop(team, err);
 }
 
@@ -91,7 +101,7 @@ static int repeat(struct bench *bench, const void *arg, struct bench_row *row,
         rc = bench_team_init(&team, plan->load.jobs, true, err);
     if (rc < 0)
         return rc;
-    rc = run_team(bench, &team, plan, backlog, err);
+    rc = run_team(bench, &team, plan, backlog, row, err);
     if (rc == WEIR_OK)
         rc = bench_stamps_read(&team, PER_MS, row, err);
     if (rc == WEIR_OK)
@@ -108,8 +118,9 @@ static int measure(struct bench *bench, const struct plan *arg,
 
     bench_row_label(bench, &row, "lateness");
     row.backlog = arg->backlog.jobs;
-    (void)snprintf(row.label, sizeof(row.label), "%.30s, due within %lld ms",
-                   words, (long long)arg->load.spread_ms);
+    (void)snprintf(
+        row.label, sizeof(row.label), "%.30s, due within %lld ms, workers %lld",
+        words, (long long)arg->load.spread_ms, (long long)arg->load.consumers);
     return bench_row_report(bench, &row, &plan, err);
 }
 
@@ -139,13 +150,16 @@ const struct bench_case bench_case_lateness = {
     .name = "lateness",
     .summary = "start minus due time of jobs due at random times",
     .details =
-        "--jobs jobs are due at random within --window. The second row has "
-        "--backlog ready jobs of another topic beside them, which the worker "
-        "begins to drain when the first is due; it has jobs that started "
-        "while that went on (measured), due within 1 s at most. Early counts "
-        "starts before the due time by the clock.",
+        "--jobs jobs are due at random within --window, for --consumers "
+        "workers. The second row has --backlog ready jobs of another topic "
+        "beside them, which one of the workers begins to drain when the first "
+        "is due; it has jobs that started while that went on (measured), due "
+        "within 1 s at most. Server us is CPU time for each of --jobs, with "
+        "what else happens until all are done. Early counts starts before the "
+        "due time by the clock.",
     .example = "weir-bench lateness --jobs 20000 --window 5s",
-    .flags = BENCH_FLAG_KIND | BENCH_FLAG_WINDOW | BENCH_FLAG_BACKLOG,
+    .flags = BENCH_FLAG_KIND | BENCH_FLAG_WINDOW | BENCH_FLAG_BACKLOG |
+             BENCH_FLAG_CONSUMERS,
     .fallback = {.jobs = 20000,
                  .payload_bytes = 100,
                  .batch = 256,

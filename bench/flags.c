@@ -28,9 +28,9 @@ const struct bench_flag_text bench_flags[FLAG_COUNT] = {
                      "everysec or always",
                      0},
     [CONSUMERS] = {"consumers", "C",
-                   "workers of throughput and cluster, 1 to 60; compare\n"
-                   "takes up to 8 such numbers, as in 1,10; other\n"
-                   "cases say themselves how many",
+                   "workers, 1 to 60; compare takes up to 8 such\n"
+                   "numbers, as in 1,10; some cases say themselves how\n"
+                   "many",
                    0},
     [PRODUCERS] = {"producers", "P", "processes that add, 1 to 60",
                    BENCH_FLAG_NODES},

@@ -347,6 +347,7 @@ static void ask(struct weir__lane *lane)
         .now_ns = reactor->now_ns,
         .is_by_hand = lane->handler->wanted != NULL,
         .has_jobs = weir__lane_held(lane) > lane->ran.count,
+        .is_slow = lane->per_run_ns > WEIR__SLOW_NS,
         .takes_jobs = reactor->served_count == 1 && weir__lane_held(lane) == 0,
     };
     if (claim.room == 0 && !wants_look(lane))

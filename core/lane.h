@@ -42,6 +42,7 @@ enum {
 #define WEIR__MS_NS         INT64_C(1000000)
 #define WEIR__TURN_NS       (10 * WEIR__MS_NS)   /* longest turn, then I/O */
 #define WEIR__HOLD_NS       (20 * WEIR__MS_NS)   /* work held ahead */
+#define WEIR__SLOW_NS       (1 * WEIR__MS_NS)    /* a run: others do not wait */
 #define WEIR__HOLD_MORE_NS  (1000 * WEIR__MS_NS) /* where claims take long */
 #define WEIR__SAFETY_NS     (5000 * WEIR__MS_NS) /* check despite no wake-up */
 #define WEIR__SAFETY_GAP_NS (30 * WEIR__MS_NS)   /* all lanes: 33 checks/s */

@@ -104,6 +104,8 @@ struct weir__claim {
     int64_t now_ns;  /* monotonic */
     bool is_by_hand; /* a caller takes or settles: no worker for long */
     bool has_jobs;   /* others are in hand: the loop may be held by them */
+    bool is_slow;    /* a job keeps this worker for a while: what is due next
+                        may be another one's */
     bool takes_jobs; /* nothing is in hand, of whatever topic: where nothing is
                         due, the next job may be handed over when it comes */
 };

@@ -313,6 +313,12 @@ def lateness_is_unloaded_first_and_never_early(place):
         expect(0, row["early"])
     expect_true(0 <= found[0]["p50_ms"] <= found[0]["p90_ms"]
                 <= found[0]["p99_ms"] <= found[0]["max_ms"], "they rise")
+    many = rows(place, "lateness", "--jobs", "300", "--window", "200ms",
+                "--backlog", "20000", "--consumers", "3")
+    expect([3, 3], [row["consumers"] for row in many])
+    for row in many:
+        nothing_lost(row)
+        expect_true(row["server_us_per_job"] > 0, "the server did something")
 
 
 @test
@@ -680,7 +686,7 @@ def mistakes_are_one_sentence(place):
     refused(place, "throughput", "--kind", "list", "--delay", "1s",
             words=["--delay", "list"])
     refused(place, "lateness", "--kind", "stream", words=["stream"])
-    refused(place, "lateness", "--consumers", "2", words=["--consumers"])
+    refused(place, "wake", "--consumers", "2", words=["--consumers"])
     refused(place, "wake", "--nodes", "2", words=["takes no --nodes"])
     refused(place, "cluster", "--nodes", "0", words=["--nodes", "1 to 64"])
     refused(place, "cluster", "--transport", "unix", words=["--transport"])

@@ -67,6 +67,21 @@ TEST(a_fast_handler_gets_batches_that_grow)
     EXPECT_TRUE(mem_store_claims(store) < 20);
 }
 
+TEST(a_claim_says_whether_jobs_keep_the_worker)
+{
+    open_with_ladder("1s");
+    mem_store_add(store, "quick", 0, NULL, true);
+    (void)settle_down();
+    EXPECT_TRUE(!mem_store_is_slow(store));
+    cost_ms = 10;
+    mem_store_add(store, "slow", 0, NULL, true);
+    (void)settle_down();
+    mem_store_add(store, "next", 0, NULL, true);
+    (void)settle_down();
+    EXPECT_INT(3, runs);
+    EXPECT_TRUE(mem_store_is_slow(store));
+}
+
 TEST(a_slow_handler_does_not_hoard)
 {
     struct weir__lane_options lane = lane_options("1s");

@@ -592,4 +592,5 @@ GET(size_t, flushed_renewals, flushed_renewals)
 GET(size_t, renewals, renewals)
 GET(size_t, largest_claim, largest_claim)
 GET(bool, takes_jobs, claim.takes_jobs)
+GET(bool, is_slow, claim.is_slow)
 #undef GET

@@ -139,5 +139,7 @@ size_t mem_store_starts(const struct mem_store *store);
 size_t mem_store_renewals(const struct mem_store *store);
 size_t mem_store_flushed_renewals(const struct mem_store *store);
 size_t mem_store_largest_claim(const struct mem_store *store);
+/* Did the last claim say that jobs keep the worker for a while? */
+bool mem_store_is_slow(const struct mem_store *store);
 
 #endif

@@ -46,6 +46,7 @@ struct mem_store {
     size_t event_count;
     size_t out, coming; /* claims without an answer, jobs on their way */
     size_t claims, renewals, flushed_renewals, largest_claim;
+    bool is_slow; /* as the last claim said */
     int answers;
     struct mem_job job;
 };
@@ -208,6 +209,7 @@ static int claim(struct weir__store_topic *topic,
 {
     store->claims++;
     store->out++;
+    store->is_slow = claim_of->is_slow;
     if (claim_of->room > store->largest_claim)
         store->largest_claim = claim_of->room;
     /* Its answers come when the test says so, a job at any time. */
@@ -215,7 +217,8 @@ static int claim(struct weir__store_topic *topic,
         topic, &(struct weir__claim){.room = claim_of->room,
                                      .lease_ms = claim_of->lease_ms,
                                      .now_ns = claim_of->now_ns,
-                                     .has_jobs = claim_of->has_jobs});
+                                     .has_jobs = claim_of->has_jobs,
+                                     .is_slow = claim_of->is_slow});
 }
 
 static bool renew(struct weir__store_topic *topic, int64_t lease_ms)
@@ -448,6 +451,11 @@ size_t mem_store_renewals(const struct mem_store *of)
 size_t mem_store_flushed_renewals(const struct mem_store *of)
 {
     return of->flushed_renewals;
+}
+
+bool mem_store_is_slow(const struct mem_store *of)
+{
+    return of->is_slow;
 }
 
 size_t mem_store_largest_claim(const struct mem_store *of)

@@ -397,7 +397,8 @@ void weir__delay_flush_claim(struct weir__delay_topic *topic)
     weir__resp_int(&bytes, (int64_t)most_nodes(topic));
     weir__resp_str(&bytes,
                    claim->room == 0 ? "" : topic->base.place->server->worker);
-    weir__resp_int(&bytes, topic->is_idle + 2 * topic->base.claim.has_jobs);
+    weir__resp_int(&bytes, topic->is_idle + 2 * topic->base.claim.has_jobs +
+                               4 * topic->base.claim.is_slow);
     weir__resp_str(&bytes, "delay");
     weir__claim_write_server(&bytes, &topic->base);
     write_more(&bytes, topic, more);

@@ -18,14 +18,15 @@ static redisContext *listen_as(const char *worker)
     return heard;
 }
 
-/* Claim as a worker; `flags`: 1 registered as idle, 2 with jobs in hand. */
+/* Claim as a worker; `flags`: 1 registered as idle, 2 with jobs in hand, 4 slow
+ * ones. */
 static const char *claim_as(const char *worker, const char *room,
                             const char *flags)
 {
     script_begin(&weir__script_delay_claim,
                  "wait run lease ids meta idle held due");
     script_arg(room);
-    script_arg("9000");
+    script_arg("999999999999"); /* its end is behind all due times */
     script_arg("1000");
     script_arg(worker);
     script_arg(flags);
@@ -169,4 +170,94 @@ TEST(a_worker_falls_asleep_on_a_full_server)
     EXPECT_STR("1", script_add('a', "1", "r60000"));
     EXPECT_STR("OK", script_text("CONFIG SET maxmemory 1"));
     EXPECT_STR("w2", claim_as("w2", "1", "0"));
+}
+
+/* --- who comes by itself -------------------------------------------------- */
+
+#define FAR "a2000000000000"
+
+/* Who comes when by itself, 2^45 less where it has jobs in hand. */
+static const char *sleepers(void)
+{
+    return script_text("ZRANGE weir:{t}:idle 0 -1 WITHSCORES");
+}
+
+TEST(of_workers_that_wait_for_one_moment_one_comes_at_it)
+{
+    EXPECT_STR("1", script_add('a', "1", FAR));
+    (void)claim_as("w1", "5", "0");
+    EXPECT_INT(2000000000000000, script_reply->element[0]->integer +
+                                     script_reply->element[2]->integer);
+    (void)claim_as("w2", "5", "0");
+    (void)claim_as("w3", "5", "0");
+    EXPECT_INT(2000000000010000, script_reply->element[0]->integer +
+                                     script_reply->element[2]->integer);
+    EXPECT_STR("w1 2000000000000 w2 2000000000005 w3 2000000000010",
+               sleepers());
+    (void)claim_as("w1", "5", "1"); /* it is not behind itself */
+    EXPECT_STR("w1 2000000000000 w2 2000000000005 w3 2000000000010",
+               sleepers());
+}
+
+TEST(behind_one_that_is_late_or_gone_another_comes_at_the_moment)
+{
+    EXPECT_STR("1", script_add('a', "1", FAR));
+    (void)claim_as("w1", "5", "0");
+    (void)claim_as("w2", "5", "0");
+    EXPECT_STR("0", script_text("ZADD weir:{t}:idle 1 w1"));
+    (void)claim_as("w2", "5", "1");
+    EXPECT_STR("w1 1 w2 2000000000000", sleepers());
+    (void)script_text("ZREM weir:{t}:idle w1 w2");
+    (void)claim_as("w3", "5", "0");
+    EXPECT_STR("w3 2000000000000", sleepers());
+}
+
+/* Of any number of workers. */
+TEST(no_worker_comes_much_later_than_the_first)
+{
+    char name[8];
+
+    EXPECT_STR("1", script_add('a', "1", FAR));
+    for (int i = 0; i < 200; i++) {
+        (void)snprintf(name, sizeof(name), "w%03d", i);
+        (void)claim_as(name, "5", "0");
+    }
+    EXPECT_INT(200, redis_int(script_proc, "ZCOUNT weir:{t}:idle 2000000000000 "
+                                           "2000000000520"));
+}
+
+TEST(a_worker_with_quick_jobs_in_hand_comes_at_the_moment)
+{
+    EXPECT_STR("1", script_add('a', "1", FAR));
+    EXPECT_STR("1", script_add('b', "1", "r0"));
+    (void)claim_as("w1", "5", "0");
+    (void)claim_as("w2", "5", "0");
+    EXPECT_STR("w1 -33184372088832 w2 2000000000005", sleepers());
+}
+
+TEST(a_worker_with_slow_jobs_in_hand_leaves_the_moment_to_an_idle_one)
+{
+    redisContext *idle;
+
+    idle = listen_as("w2");
+    EXPECT_STR("1", script_add('a', "1", FAR));
+    EXPECT_STR("1", script_add('b', "1", "r0"));
+    (void)script_text("ZADD weir:{t}:idle inf w2 inf w1");
+    (void)claim_as("w1", "5", "5");
+    EXPECT_STR("w1 -33184372088827", sleepers()); /* and w2 is woken */
+    (void)claim_as("w2", "5", "4");
+    (void)claim_as("w1", "5", "7");
+    EXPECT_STR("w1 -33184372088827 w2 2000000000000", sleepers());
+    redisFree(idle);
+}
+
+TEST(a_worker_with_slow_jobs_in_hand_comes_where_nobody_else_does)
+{
+    EXPECT_STR("1", script_add('a', "1", FAR));
+    EXPECT_STR("1", script_add('b', "1", "r0"));
+    (void)script_text("ZADD weir:{t}:idle inf x1"); /* it is gone */
+    (void)claim_as("w1", "5", "4");
+    EXPECT_STR("w1 -33184372088832", sleepers());
+    (void)claim_as("w3", "5", "6");
+    EXPECT_STR("w1 -33184372088832 w3 -33184372088832", sleepers());
 }
