@@ -419,7 +419,7 @@ static struct worker *last_sleeper(struct model *model, bool is_busy,
     return last;
 }
 
-void model_wake(struct model *model, int64_t due_ms)
+bool model_wake(struct model *model, int64_t due_ms)
 {
     char lone[SEQ_LEN + 2] = "";
 
@@ -433,11 +433,52 @@ void model_wake(struct model *model, int64_t due_ms)
         if (last == NULL)
             last = last_sleeper(model, true, due_ms);
         if (last == NULL)
-            return;
+            return false;
         last->is_idle = false;
         if (!last->is_subscribed)
             continue;
         text_format(&model->woken, "%d%s ", (int)(last - model->workers), lone);
-        return;
+        return true;
     }
+}
+
+/* Sleepers but `but` that come by themselves from `from_ms` to `to_ms`. */
+static int sleepers(const struct model *model, const struct worker *but,
+                    bool is_busy, int64_t from_ms, int64_t to_ms)
+{
+    const int64_t shift = model_rank(&(struct worker){.is_busy = is_busy});
+    int count = 0;
+
+    for (size_t i = 0; i < WORKERS; i++) {
+        const struct worker *worker = &model->workers[i];
+        int64_t rank = model_rank(worker);
+
+        if (worker->is_idle && worker->is_busy == is_busy && worker != but &&
+            from_ms <= rank - shift && rank - shift <= to_ms)
+            count++;
+    }
+    return count;
+}
+
+int64_t model_behind(struct model *model, struct worker *worker, int64_t at_ms)
+{
+    int64_t now_ms = model_now_ms(model);
+    int count;
+
+    if (sleepers(model, worker, false, now_ms, at_ms) == 0 &&
+        sleepers(model, worker, true, now_ms, at_ms) == 0)
+        return 0;
+    count = sleepers(model, NULL, false, now_ms, at_ms + 512);
+    return 5 * (count > 1 ? count : 1);
+}
+
+int64_t model_behind_idle(struct model *model, struct worker *worker,
+                          int64_t due_ms)
+{
+    worker->is_idle = false;
+    if (sleepers(model, worker, false, model_now_ms(model), due_ms) > 0 ||
+        (sleepers(model, worker, false, due_ms + 1, INT64_MAX) > 0 &&
+         model_wake(model, due_ms)))
+        return 5;
+    return 0;
 }

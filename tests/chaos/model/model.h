@@ -196,7 +196,7 @@ struct claim_call {
     unsigned room, most_nodes;
     int64_t lease_ms;
     int worker; /* -1: do not register */
-    bool is_registered, is_busy;
+    bool is_registered, is_busy, is_slow;
     unsigned server;  /* its number as the worker knows it; 0: it does not */
     long long floor;  /* largest token that it was given */
     long long offer;  /* its number; 0: it makes none */
@@ -496,7 +496,14 @@ void model_split_at_mark(const struct model *model, struct pack *pack,
  * crash its jobs are suspects, or what suspects had started counts. */
 size_t model_give_back(struct model *model, uint64_t token, size_t most,
                        bool is_crash, long long *ret_jobs);
-void model_wake(struct model *model, int64_t due_ms);
+bool model_wake(struct model *model, int64_t due_ms);
+
+/* How many ms behind `at_ms`, when there is something to do, a worker comes
+ * that falls asleep: others may come before it. Where it has slow jobs in hand
+ * it leaves `due_ms` to one that has none. */
+int64_t model_behind(struct model *model, struct worker *worker, int64_t at_ms);
+int64_t model_behind_idle(struct model *model, struct worker *worker,
+                          int64_t due_ms);
 
 /* Hand the only job of a call, which just entered, to who offered itself.
  * False: it waits. */

@@ -345,25 +345,50 @@ static int64_t ms_of(int64_t us)
     return us == INT64_MAX ? INT64_MAX : (us + 999) / 1000;
 }
 
-/* `wake_us`: something is to be done then. */
-static void note_idle(struct model *model, const struct claim_call *call,
-                      uint64_t jobs, struct next next, int64_t grace_ms,
-                      int64_t wake_us)
+/* How many ms later than that the worker comes, and who comes in its place. */
+static int64_t ms_behind(struct model *model, const struct claim_call *call,
+                         bool has_jobs, int64_t due_ms, int64_t at_ms)
+{
+    int registered = 0;
+
+    for (size_t i = 0; i < WORKERS; i++)
+        registered += model->workers[i].is_idle;
+    if (at_ms == INT64_MAX || registered <= (int)call->is_registered)
+        return 0;
+    if (!has_jobs || !call->is_slow)
+        return model_behind(model, &model->workers[call->worker], at_ms);
+    if (due_ms == INT64_MAX)
+        return 0;
+    return model_behind_idle(model, &model->workers[call->worker], due_ms);
+}
+
+/* `wake_us`: something is to be done then. Returns when the worker is to ask
+ * again. */
+static int64_t note_idle(struct model *model, const struct claim_call *call,
+                         uint64_t jobs, struct next next, int64_t grace_ms,
+                         int64_t wake_us)
 {
     bool is_more = wake_us <= model->now_us;
     struct worker *worker =
         call->worker < 0 ? NULL : &model->workers[call->worker];
     bool sleeps = jobs == 0 || (jobs < call->room && !is_more);
+    int64_t behind_ms = 0;
 
     if (sleeps && worker != NULL && next.waits)
         fall_asleep(worker, INT64_MIN, false);
-    else if (sleeps && worker != NULL)
-        fall_asleep(worker, or_end_ms(model, ms_of(next.us), grace_ms),
-                    jobs > 0 || call->is_busy);
-    else if (worker != NULL && call->is_registered)
+    else if (sleeps && worker != NULL) {
+        int64_t at_ms = or_end_ms(model, ms_of(next.us), grace_ms);
+        bool has_jobs = jobs > 0 || call->is_busy;
+
+        if (!is_more)
+            behind_ms = ms_behind(model, call, has_jobs, ms_of(next.us), at_ms);
+        fall_asleep(worker, at_ms == INT64_MAX ? at_ms : at_ms + behind_ms,
+                    has_jobs);
+    } else if (worker != NULL && call->is_registered)
         worker->is_idle = false;
     if (!sleeps)
         leave_to_next(model, ms_of(next.us));
+    return wake_us + behind_ms * 1000;
 }
 
 /* How many jobs were taken, and which nodes. */
@@ -556,7 +581,7 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
     wake_us = or_end_ms(model, INT64_MAX, grace_ms);
     wake_us = wake_us == INT64_MAX ? wake_us : wake_us * 1000;
     wake_us = next.us < wake_us ? next.us : wake_us;
-    note_idle(model, call, taking.jobs, next, grace_ms, wake_us);
+    wake_us = note_idle(model, call, taking.jobs, next, grace_ms, wake_us);
     note_offer(model, call, taking.jobs == 0 && !model_has_limits(model));
     end_lent(model, is_lent);
     if (model->mixed == 0)

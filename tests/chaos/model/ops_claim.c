@@ -58,7 +58,8 @@ void run_claim(struct run *run, const struct claim_call *call)
     call_int(caller, call->lease_ms);
     call_int(caller, call->most_nodes);
     call_str(caller, call->worker >= 0 ? workers[call->worker] : "");
-    call_int(caller, call->is_registered + 2 * call->is_busy);
+    call_int(caller,
+             call->is_registered + 2 * call->is_busy + 4 * call->is_slow);
     call_str(caller, call->kind);
     if (call->server > 0)
         len = snprintf(server, sizeof(server), "%016x", call->server);
@@ -104,6 +105,7 @@ void op_claim(struct run *run)
     if (chance(run, 10))
         call.is_registered = !call.is_registered;
     call.is_busy = call.worker >= WORKERS - 2;
+    call.is_slow = chance(run, 30);
     if (chance(run, 80))
         call.server = run->model.server;
     if (chance(run, 2)) /* it failed over, or was started again */

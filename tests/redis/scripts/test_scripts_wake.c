@@ -189,7 +189,7 @@ TEST(of_workers_that_wait_for_one_moment_one_comes_at_it)
     EXPECT_INT(2000000000000000, script_reply->element[0]->integer +
                                      script_reply->element[2]->integer);
     (void)claim_as("w2", "5", "0");
-    (void)claim_as("w3", "5", "0");
+    (void)claim_as("w3", "5", "4"); /* slow, with nothing in hand */
     EXPECT_INT(2000000000010000, script_reply->element[0]->integer +
                                      script_reply->element[2]->integer);
     EXPECT_STR("w1 2000000000000 w2 2000000000005 w3 2000000000010",
@@ -253,11 +253,18 @@ TEST(a_worker_with_slow_jobs_in_hand_leaves_the_moment_to_an_idle_one)
 
 TEST(a_worker_with_slow_jobs_in_hand_comes_where_nobody_else_does)
 {
+    redisContext *one, *other;
+
+    one = listen_as("w1");
+    other = listen_as("w3");
     EXPECT_STR("1", script_add('a', "1", FAR));
     EXPECT_STR("1", script_add('b', "1", "r0"));
-    (void)script_text("ZADD weir:{t}:idle inf x1"); /* it is gone */
-    (void)claim_as("w1", "5", "4");
+    (void)script_text("ZADD weir:{t}:idle inf w1 inf x1"); /* x1 is gone */
+    (void)claim_as("w1", "5", "5");
     EXPECT_STR("w1 -33184372088832", sleepers());
+    (void)script_text("ZADD weir:{t}:idle -33184372088000 w1");
     (void)claim_as("w3", "5", "6");
-    EXPECT_STR("w1 -33184372088832 w3 -33184372088832", sleepers());
+    EXPECT_STR("w3 -33184372088832 w1 -33184372088000", sleepers());
+    redisFree(one);
+    redisFree(other);
 }
