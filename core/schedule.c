@@ -224,12 +224,10 @@ static void plan_one(const struct weir__schedule *schedule,
         plan->times[plan->count++] = plan->last_ms;
 }
 
-void weir__schedule_plan(const struct weir__schedule *schedule,
-                         const struct weir__zone *zone, int64_t now_ms,
-                         struct weir__tick_plan *ret_plan)
+static void plan_until(const struct weir__schedule *schedule,
+                       const struct weir__zone *zone, int64_t now_ms,
+                       struct weir__tick_plan *plan)
 {
-    struct weir__tick_plan *plan = ret_plan;
-
     plan->count = 0;
     plan->has_missed = false;
     plan->last_ms = schedule->last_ms;
@@ -241,6 +239,29 @@ void weir__schedule_plan(const struct weir__schedule *schedule,
     else
         plan_one(schedule, zone, now_ms, plan);
     WEIR_ASSERT(plan->last_ms <= now_ms);
+}
+
+/* When the tick of this time comes: at the same ms as those of other schedules.
+ * Whether the job before is over can be told at the time only. */
+static int64_t tick_ms(const struct weir__schedule *schedule, int64_t time_ms)
+{
+    if (schedule->skips_overlap || time_ms < WEIR__AHEAD_MS)
+        return time_ms;
+    return (time_ms * 2 / WEIR__AHEAD_MS - 1) * WEIR__AHEAD_MS / 2;
+}
+
+void weir__schedule_plan(const struct weir__schedule *schedule,
+                         const struct weir__zone *zone, int64_t now_ms,
+                         struct weir__tick_plan *ret_plan)
+{
+    struct weir__tick_plan *plan = ret_plan;
+
+    plan_until(schedule, zone, now_ms, plan);
+    if (plan->count == 0 && !plan->has_missed && plan->next_ms > now_ms &&
+        tick_ms(schedule, plan->next_ms) <= now_ms)
+        plan_until(schedule, zone, plan->next_ms, plan);
+    if (plan->next_ms > now_ms)
+        plan->next_ms = tick_ms(schedule, plan->next_ms);
 }
 
 int64_t weir__schedule_due_ms(const struct weir__schedule *schedule,

@@ -22,8 +22,12 @@
 struct weir__zone;
 
 enum {
-    WEIR__STATE_LEN = 42, /* of the first three, with their blanks */
-    WEIR__TICK_TIMES = 60 /* jobs that one tick makes at most */
+    WEIR__STATE_LEN = 42,  /* of the first three, with their blanks */
+    WEIR__TICK_TIMES = 60, /* jobs that one tick makes at most */
+    /* A tick comes up to so long before its time, half of it at least: those of
+     * many schedules come together, and a job starts at its time as others do.
+     * What is set or goes on counts from so long after that (lib/tick.lua). */
+    WEIR__AHEAD_MS = 40
 };
 
 struct weir__schedule {
@@ -53,7 +57,7 @@ int64_t weir__schedule_next(const struct weir__schedule *schedule,
 struct weir__tick_plan {
     size_t count; /* of jobs to be made */
     int64_t times[WEIR__TICK_TIMES];
-    int64_t last_ms; /* all up to this are over then */
+    int64_t last_ms; /* all up to this are over then, maybe just before it */
     int64_t next_ms; /* when it comes again; -1: never */
     bool has_missed; /* times for which no job is made */
 };

@@ -7,7 +7,7 @@
 #include "core/zone.h"
 #include "tests/harness/test.h"
 
-enum { SECOND = 1000, MINUTE = 60 * SECOND };
+enum { SECOND = 1000, MINUTE = 60 * SECOND, AHEAD = WEIR__AHEAD_MS / 2 };
 
 #define NOON INT64_C(1795694400000) /* 26 November 2026 */
 
@@ -82,18 +82,55 @@ TEST(a_tick_makes_the_job_of_a_time_and_comes_at_the_next_one)
     EXPECT_INT(1, planned.count);
     EXPECT_INT(NOON + MINUTE, planned.times[0]);
     EXPECT_INT(NOON + MINUTE, planned.last_ms);
-    EXPECT_INT(NOON + 2 * MINUTE, planned.next_ms);
+    EXPECT_INT(NOON + 2 * MINUTE - AHEAD, planned.next_ms);
     EXPECT_TRUE(!planned.has_missed);
+}
+
+TEST(a_tick_makes_the_job_of_the_next_time_ahead)
+{
+    struct weir__schedule schedule = every(MINUTE, WEIR_CRON_ALL);
+    struct weir__tick_plan planned = plan(schedule, NOON + MINUTE - AHEAD);
+
+    EXPECT_INT(1, planned.count);
+    EXPECT_INT(NOON + MINUTE, planned.times[0]);
+    EXPECT_INT(NOON + MINUTE, planned.last_ms);
+    EXPECT_INT(NOON + 2 * MINUTE - AHEAD, planned.next_ms);
+    schedule.last_ms = planned.last_ms;
+    planned = plan(schedule, NOON + MINUTE - AHEAD);
+    EXPECT_INT(0, planned.count);
+    EXPECT_INT(NOON + 2 * MINUTE - AHEAD, planned.next_ms);
 }
 
 TEST(a_tick_that_comes_early_makes_none)
 {
     struct weir__tick_plan planned =
-        plan(every(MINUTE, WEIR_CRON_ALL), NOON + MINUTE - 1);
+        plan(every(MINUTE, WEIR_CRON_ALL), NOON + MINUTE - AHEAD - 1);
 
     EXPECT_INT(0, planned.count);
     EXPECT_INT(NOON, planned.last_ms);
-    EXPECT_INT(NOON + MINUTE, planned.next_ms);
+    EXPECT_INT(NOON + MINUTE - AHEAD, planned.next_ms);
+}
+
+TEST(ticks_of_times_close_to_each_other_come_together)
+{
+    struct weir__schedule schedule = every(MINUTE, WEIR_CRON_ONCE);
+
+    for (int ms = 0; ms < AHEAD; ms++) {
+        schedule.from_ms = NOON + ms;
+        EXPECT_INT(NOON + MINUTE - AHEAD, plan(schedule, NOON).next_ms);
+    }
+    schedule.from_ms++;
+    EXPECT_INT(NOON + MINUTE, plan(schedule, NOON).next_ms);
+}
+
+TEST(where_the_job_before_counts_a_tick_comes_at_its_time)
+{
+    struct weir__schedule schedule = every(MINUTE, WEIR_CRON_ONCE);
+
+    schedule.skips_overlap = true;
+    EXPECT_INT(0, plan(schedule, NOON + MINUTE - 1).count);
+    EXPECT_INT(NOON + MINUTE, plan(schedule, NOON + MINUTE - 1).next_ms);
+    EXPECT_INT(1, plan(schedule, NOON + MINUTE).count);
 }
 
 TEST(where_the_clock_was_set_back_no_time_comes_twice)
@@ -102,7 +139,7 @@ TEST(where_the_clock_was_set_back_no_time_comes_twice)
         plan(every(MINUTE, WEIR_CRON_ALL), NOON - 3600 * SECOND);
 
     EXPECT_INT(0, planned.count);
-    EXPECT_INT(NOON + MINUTE, planned.next_ms);
+    EXPECT_INT(NOON + MINUTE - AHEAD, planned.next_ms);
 }
 
 TEST(of_times_that_were_missed_the_last_one_has_a_job)
@@ -112,7 +149,7 @@ TEST(of_times_that_were_missed_the_last_one_has_a_job)
 
     EXPECT_INT(1, planned.count);
     EXPECT_INT(NOON + 100 * MINUTE, planned.times[0]);
-    EXPECT_INT(NOON + 101 * MINUTE, planned.next_ms);
+    EXPECT_INT(NOON + 101 * MINUTE - AHEAD, planned.next_ms);
     EXPECT_TRUE(planned.has_missed);
     /* A year of seconds takes no longer. */
     planned = plan(at("* * * * * *", WEIR_CRON_ONCE),
@@ -130,7 +167,7 @@ TEST(with_skip_a_time_that_is_a_minute_late_has_none)
     EXPECT_INT(0, planned.count);
     EXPECT_TRUE(planned.has_missed);
     EXPECT_INT(NOON + MINUTE, planned.last_ms);
-    EXPECT_INT(NOON + 61 * MINUTE, planned.next_ms);
+    EXPECT_INT(NOON + 61 * MINUTE - AHEAD, planned.next_ms);
 }
 
 TEST(with_all_each_has_one_and_a_tick_makes_60_of_them)
@@ -146,7 +183,7 @@ TEST(with_all_each_has_one_and_a_tick_makes_60_of_them)
     schedule.last_ms = planned.last_ms;
     planned = plan(schedule, now_ms);
     EXPECT_INT(40, planned.count);
-    EXPECT_INT(NOON + 101 * MINUTE, planned.next_ms);
+    EXPECT_INT(NOON + 101 * MINUTE - AHEAD, planned.next_ms);
 }
 
 TEST(jitter_moves_a_job_and_always_by_the_same)

@@ -5,7 +5,7 @@
 
 #include "tests/chaos/schedules/schedules.h"
 
-enum { GRACE_MS = 60000 };
+enum { GRACE_MS = 60000, TICKS_MS = WEIR__AHEAD_MS / 2 };
 
 const struct weir__schedule sched_whats[WHATS] = {
     {.every_ms = 20, .missed = WEIR_CRON_ONCE},
@@ -56,7 +56,7 @@ void sched_drop(struct sched_model *model, struct sched_job *job)
             model->schedules[i].tick = NULL;
 }
 
-/* What was missed before now is over. */
+/* What was missed before now is over, and what a tick before may have made. */
 static void add_tick(struct sched_model *model, size_t name)
 {
     struct sched_schedule *schedule = &model->schedules[name];
@@ -67,7 +67,7 @@ static void add_tick(struct sched_model *model, size_t name)
     schedule->tick->is_tick = true;
     schedule->tick->plan = sched_whats[schedule->what];
     schedule->tick->plan.from_ms = schedule->from_ms;
-    schedule->tick->plan.last_ms = model->now_ms;
+    schedule->tick->plan.last_ms = model->now_ms + WEIR__AHEAD_MS;
     model->added++;
 }
 
@@ -121,7 +121,10 @@ const char *sched_plan_fault(const struct weir__schedule *schedule,
     int64_t latest = from + (now_ms - from) / every * every;
     size_t count = first <= now_ms;
 
-    if (schedule->missed == WEIR_CRON_ALL) {
+    if (count == 0 && !schedule->skips_overlap &&
+        first / TICKS_MS * TICKS_MS - TICKS_MS <= now_ms) {
+        count = 1; /* ahead */
+    } else if (schedule->missed == WEIR_CRON_ALL) {
         while (count > 0 && count < WEIR__TICK_TIMES &&
                first + (int64_t)count * every <= now_ms)
             count++;

@@ -6,10 +6,11 @@
 -- its last job was due (core/schedule.h). `ticks` in `meta` counts the first
 -- ones.
 
--- Have the tick of a schedule come at once; nothing before `now` is missed.
+-- Have the tick of a schedule come at once; nothing before `now` is missed, nor
+-- what one that was there may have made ahead (core/schedule.h).
 -- False: a job has its id. Ticks of one call have names of their own: since 7.2
 -- the time stands still meanwhile.
-local names_tried = 0
+local names_tried, AHEAD_MS = 0, 40
 local function add_tick(topic, name, from, at, record, now)
   --#include lone_rare
   --#include lone_pack
@@ -21,7 +22,7 @@ local function add_tick(topic, name, from, at, record, now)
   local time = call('TIME')
   local known = { call('HGET', meta, 'kind') } -- max_pending is for jobs
   record = string.sub(record, 1, at) ..
-           string.format('%013.0f %013.0f %013d ', from, now, 0) ..
+           string.format('%013.0f %013.0f %013d ', from, now + AHEAD_MS, 0) ..
            string.sub(record, at + 43)
   local pack = lone_head(id, #record) .. record
   for _ = 0, 9 do
