@@ -73,6 +73,13 @@ void sched_op_change(struct sched_run *run)
 
     if (sched_chance(run, 40))
         what = run->model.schedules[name].what;
+    if (sched_chance(run, 40)) { /* a short rest, just before some time */
+        sched_change_one(run, name, PAUSE, what);
+        sched_pass(run, 1);
+        sched_check_state(run);
+        sched_change_one(run, name, RESUME, what);
+        return;
+    }
     sched_change_one(run, name, verbs[sched_pick(run, 8)], what);
 }
 
