@@ -245,9 +245,13 @@ static void plan_until(const struct weir__schedule *schedule,
  * Whether the job before is over can be told at the time only. */
 static int64_t tick_ms(const struct weir__schedule *schedule, int64_t time_ms)
 {
-    if (schedule->skips_overlap || time_ms < WEIR__AHEAD_MS)
+    const int64_t step_ms = WEIR__AHEAD_MS / 2;
+    int64_t ms = (time_ms / step_ms - 1) * step_ms;
+
+    if (schedule->skips_overlap || ms < 0)
         return time_ms;
-    return (time_ms * 2 / WEIR__AHEAD_MS - 1) * WEIR__AHEAD_MS / 2;
+    WEIR_ASSERT(ms <= time_ms - step_ms && ms > time_ms - WEIR__AHEAD_MS);
+    return ms;
 }
 
 void weir__schedule_plan(const struct weir__schedule *schedule,
