@@ -225,20 +225,20 @@ static void plan_one(const struct weir__schedule *schedule,
 }
 
 static void plan_until(const struct weir__schedule *schedule,
-                       const struct weir__zone *zone, int64_t now_ms,
+                       const struct weir__zone *zone, int64_t until_ms,
                        struct weir__tick_plan *plan)
 {
     plan->count = 0;
     plan->has_missed = false;
     plan->last_ms = schedule->last_ms;
     plan->next_ms = weir__schedule_next(schedule, zone, plan->last_ms);
-    if (!is_due(plan->next_ms, now_ms))
+    if (!is_due(plan->next_ms, until_ms))
         return;
     if (schedule->missed == WEIR_CRON_ALL)
-        plan_all(schedule, zone, now_ms, plan);
+        plan_all(schedule, zone, until_ms, plan);
     else
-        plan_one(schedule, zone, now_ms, plan);
-    WEIR_ASSERT(plan->last_ms <= now_ms);
+        plan_one(schedule, zone, until_ms, plan);
+    WEIR_ASSERT(plan->last_ms <= until_ms);
 }
 
 /* When the tick of this time comes: at the same ms as those of other schedules.
@@ -261,7 +261,7 @@ void weir__schedule_plan(const struct weir__schedule *schedule,
     struct weir__tick_plan *plan = ret_plan;
 
     plan_until(schedule, zone, now_ms, plan);
-    if (plan->count == 0 && !plan->has_missed && plan->next_ms > now_ms &&
+    if (plan->count == 0 && plan->next_ms > now_ms &&
         tick_ms(schedule, plan->next_ms) <= now_ms)
         plan_until(schedule, zone, plan->next_ms, plan);
     if (plan->next_ms > now_ms)

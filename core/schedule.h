@@ -8,10 +8,10 @@
  *     FROM LAST MADE EVERY JITTER MISSED OVERLAP ZONE AT
  *
  * of which the first three change. They are times in ms since 1970, of 13
- * digits each, so that a script can set them: since when it counts, its last
- * time that is over, and that of the last job it made, or 0. EVERY and JITTER
- * are ms, MISSED is once, skip or all, OVERLAP allow or skip, ZONE - for UTC;
- * AT is an expression (core/crontab.h), or - where EVERY is not 0. Pure
+ * digits each, so that a script can set them: since when it counts, up to when
+ * its times are over, and the time of the last job it made, or 0. EVERY and
+ * JITTER are ms, MISSED is once, skip or all, OVERLAP allow or skip, ZONE - for
+ * UTC; AT is an expression (core/crontab.h), or - where EVERY is not 0. Pure
  * functions. */
 
 #include <weir/cron.h>
@@ -24,9 +24,10 @@ struct weir__zone;
 enum {
     WEIR__STATE_LEN = 42,  /* of the first three, with their blanks */
     WEIR__TICK_TIMES = 60, /* jobs that one tick makes at most */
-    /* A tick comes up to so long before its time, half of it at least: those of
-     * many schedules come together, and a job starts at its time as others do.
-     * What is set or goes on counts from so long after that (lib/tick.lua). */
+    /* A tick comes before the time whose job it makes, by at most this and at
+     * least half of it: many ticks come together, and the job starts as
+     * punctually as others. To a new tick, times of the next WEIR__AHEAD_MS are
+     * over: the tick before it may have made their jobs (lib/tick.lua). */
     WEIR__AHEAD_MS = 40
 };
 
@@ -57,7 +58,7 @@ int64_t weir__schedule_next(const struct weir__schedule *schedule,
 struct weir__tick_plan {
     size_t count; /* of jobs to be made */
     int64_t times[WEIR__TICK_TIMES];
-    int64_t last_ms; /* all up to this are over then, maybe just before it */
+    int64_t last_ms; /* up to this all are over then; may be ahead */
     int64_t next_ms; /* when it comes again; -1: never */
     bool has_missed; /* times for which no job is made */
 };

@@ -6,10 +6,10 @@
 #include "core/text.h"
 
 /* Ticks of schedules: jobs that no handler sees. A tick adds what is due as
- * follow-ups and is put off to the next time; the store writes both in one
- * step, or neither. So it may run twice, or not at all for a while, and each
- * time has one job. It never waits for room among the handler's jobs, is no
- * suspect and cannot die.
+ * follow-ups and is put off to just before the next time; the store writes both
+ * in one step, or neither. So it may run twice, or not at all for a while, and
+ * each time has one job. It never waits for room among the handler's jobs, is
+ * no suspect and cannot die.
  *
  *   arrived --> plan --(a job before may be there)--> look --+
  *                 |                                          |

@@ -7,7 +7,7 @@
 #include "core/zone.h"
 #include "tests/harness/test.h"
 
-enum { SECOND = 1000, MINUTE = 60 * SECOND, AHEAD = WEIR__AHEAD_MS / 2 };
+enum { SECOND = 1000, MINUTE = 60 * SECOND, LEAD_MS = WEIR__AHEAD_MS / 2 };
 
 #define NOON INT64_C(1795694400000) /* 26 November 2026 */
 
@@ -74,7 +74,7 @@ TEST(an_interval_counts_from_when_it_was_set)
     EXPECT_INT(NOON + MINUTE, weir__schedule_next(&schedule, NULL, NOON - 5));
 }
 
-TEST(a_tick_makes_the_job_of_a_time_and_comes_at_the_next_one)
+TEST(a_tick_makes_the_job_of_a_time_and_comes_before_the_next_one)
 {
     struct weir__tick_plan planned =
         plan(every(MINUTE, WEIR_CRON_ONCE), NOON + MINUTE + 7);
@@ -82,42 +82,42 @@ TEST(a_tick_makes_the_job_of_a_time_and_comes_at_the_next_one)
     EXPECT_INT(1, planned.count);
     EXPECT_INT(NOON + MINUTE, planned.times[0]);
     EXPECT_INT(NOON + MINUTE, planned.last_ms);
-    EXPECT_INT(NOON + 2 * MINUTE - AHEAD, planned.next_ms);
+    EXPECT_INT(NOON + 2 * MINUTE - LEAD_MS, planned.next_ms);
     EXPECT_TRUE(!planned.has_missed);
 }
 
 TEST(a_tick_makes_the_job_of_the_next_time_ahead)
 {
     struct weir__schedule schedule = every(MINUTE, WEIR_CRON_ALL);
-    struct weir__tick_plan planned = plan(schedule, NOON + MINUTE - AHEAD);
+    struct weir__tick_plan planned = plan(schedule, NOON + MINUTE - LEAD_MS);
 
     EXPECT_INT(1, planned.count);
     EXPECT_INT(NOON + MINUTE, planned.times[0]);
     EXPECT_INT(NOON + MINUTE, planned.last_ms);
-    EXPECT_INT(NOON + 2 * MINUTE - AHEAD, planned.next_ms);
+    EXPECT_INT(NOON + 2 * MINUTE - LEAD_MS, planned.next_ms);
     schedule.last_ms = planned.last_ms;
-    planned = plan(schedule, NOON + MINUTE - AHEAD);
+    planned = plan(schedule, NOON + MINUTE - LEAD_MS);
     EXPECT_INT(0, planned.count);
-    EXPECT_INT(NOON + 2 * MINUTE - AHEAD, planned.next_ms);
+    EXPECT_INT(NOON + 2 * MINUTE - LEAD_MS, planned.next_ms);
 }
 
 TEST(a_tick_that_comes_early_makes_none)
 {
     struct weir__tick_plan planned =
-        plan(every(MINUTE, WEIR_CRON_ALL), NOON + MINUTE - AHEAD - 1);
+        plan(every(MINUTE, WEIR_CRON_ALL), NOON + MINUTE - LEAD_MS - 1);
 
     EXPECT_INT(0, planned.count);
     EXPECT_INT(NOON, planned.last_ms);
-    EXPECT_INT(NOON + MINUTE - AHEAD, planned.next_ms);
+    EXPECT_INT(NOON + MINUTE - LEAD_MS, planned.next_ms);
 }
 
 TEST(ticks_of_times_close_to_each_other_come_together)
 {
     struct weir__schedule schedule = every(MINUTE, WEIR_CRON_ONCE);
 
-    for (int ms = 0; ms < AHEAD; ms++) {
+    for (int ms = 0; ms < LEAD_MS; ms++) {
         schedule.from_ms = NOON + ms;
-        EXPECT_INT(NOON + MINUTE - AHEAD, plan(schedule, NOON).next_ms);
+        EXPECT_INT(NOON + MINUTE - LEAD_MS, plan(schedule, NOON).next_ms);
     }
     schedule.from_ms++;
     EXPECT_INT(NOON + MINUTE, plan(schedule, NOON).next_ms);
@@ -139,7 +139,7 @@ TEST(where_the_clock_was_set_back_no_time_comes_twice)
         plan(every(MINUTE, WEIR_CRON_ALL), NOON - 3600 * SECOND);
 
     EXPECT_INT(0, planned.count);
-    EXPECT_INT(NOON + MINUTE - AHEAD, planned.next_ms);
+    EXPECT_INT(NOON + MINUTE - LEAD_MS, planned.next_ms);
 }
 
 TEST(of_times_that_were_missed_the_last_one_has_a_job)
@@ -149,7 +149,7 @@ TEST(of_times_that_were_missed_the_last_one_has_a_job)
 
     EXPECT_INT(1, planned.count);
     EXPECT_INT(NOON + 100 * MINUTE, planned.times[0]);
-    EXPECT_INT(NOON + 101 * MINUTE - AHEAD, planned.next_ms);
+    EXPECT_INT(NOON + 101 * MINUTE - LEAD_MS, planned.next_ms);
     EXPECT_TRUE(planned.has_missed);
     /* A year of seconds takes no longer. */
     planned = plan(at("* * * * * *", WEIR_CRON_ONCE),
@@ -167,7 +167,7 @@ TEST(with_skip_a_time_that_is_a_minute_late_has_none)
     EXPECT_INT(0, planned.count);
     EXPECT_TRUE(planned.has_missed);
     EXPECT_INT(NOON + MINUTE, planned.last_ms);
-    EXPECT_INT(NOON + 61 * MINUTE - AHEAD, planned.next_ms);
+    EXPECT_INT(NOON + 61 * MINUTE - LEAD_MS, planned.next_ms);
 }
 
 TEST(with_all_each_has_one_and_a_tick_makes_60_of_them)
@@ -183,7 +183,29 @@ TEST(with_all_each_has_one_and_a_tick_makes_60_of_them)
     schedule.last_ms = planned.last_ms;
     planned = plan(schedule, now_ms);
     EXPECT_INT(40, planned.count);
-    EXPECT_INT(NOON + 101 * MINUTE - AHEAD, planned.next_ms);
+    EXPECT_INT(NOON + 101 * MINUTE - LEAD_MS, planned.next_ms);
+}
+
+TEST(a_late_tick_makes_the_job_of_a_time_that_is_near_at_once)
+{
+    struct weir__schedule schedule = every(MINUTE, WEIR_CRON_ONCE);
+    int64_t now_ms = NOON + 2 * MINUTE - LEAD_MS;
+    struct weir__tick_plan planned = plan(schedule, now_ms);
+
+    EXPECT_INT(1, planned.count);
+    EXPECT_INT(NOON + MINUTE, planned.times[0]);
+    EXPECT_INT(now_ms, planned.next_ms);
+    schedule.last_ms = planned.last_ms;
+    planned = plan(schedule, now_ms);
+    EXPECT_INT(1, planned.count);
+    EXPECT_INT(NOON + 2 * MINUTE, planned.times[0]);
+    EXPECT_INT(NOON + 3 * MINUTE - LEAD_MS, planned.next_ms);
+    /* What was missed has none. */
+    planned =
+        plan(every(2 * MINUTE, WEIR_CRON_SKIP), NOON + 4 * MINUTE - LEAD_MS);
+    EXPECT_INT(1, planned.count);
+    EXPECT_INT(NOON + 4 * MINUTE, planned.times[0]);
+    EXPECT_TRUE(planned.has_missed);
 }
 
 TEST(jitter_moves_a_job_and_always_by_the_same)

@@ -70,7 +70,7 @@ static const struct mem_job *tick(void)
     return mem_store_job(store, "s@next");
 }
 
-TEST(a_tick_adds_its_jobs_and_comes_again_at_the_next_time)
+TEST(a_tick_adds_its_jobs_and_comes_again_before_the_next_time)
 {
     open_with_ladder("1s");
     add_tick(EVERY_SECOND "once allow - -");

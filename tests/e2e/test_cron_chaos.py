@@ -24,8 +24,8 @@ AT_ONCE = 8
 
 
 class Steal(threading.Thread):
-    """Notes, each SPAN ms, whether CPU time was stolen."""
-    SPAN = 200
+    """Notes, each SPAN_MS, whether CPU time was stolen."""
+    SPAN_MS = 200
 
     def __init__(self):
         super().__init__(daemon=True)
@@ -33,23 +33,23 @@ class Steal(threading.Thread):
         self.start()
 
     @staticmethod
-    def ticks():
+    def stolen():
         with open("/proc/stat") as file:
             return int(file.readline().split()[8])
 
     def run(self):
-        before = self.ticks()
+        before = self.stolen()
         while True:
-            at = time.time() * 1000 // self.SPAN
-            time.sleep(self.SPAN / 1000)
-            ticks = self.ticks()
-            self.total_s += (ticks - before) / os.sysconf("SC_CLK_TCK")
-            if ticks > before:
-                self.spans |= {at, time.time() * 1000 // self.SPAN}
-            before = ticks
+            at = time.time() * 1000 // self.SPAN_MS
+            time.sleep(self.SPAN_MS / 1000)
+            stolen = self.stolen()
+            self.total_s += (stolen - before) / os.sysconf("SC_CLK_TCK")
+            if stolen > before:
+                self.spans |= {at, time.time() * 1000 // self.SPAN_MS}
+            before = stolen
 
     def is_calm(self, ms):
-        return not self.spans & {ms // self.SPAN + i for i in (-1, 0, 1)}
+        return not self.spans & {ms // self.SPAN_MS + i for i in (-1, 0, 1)}
 
 
 def add_all(place):

@@ -6,8 +6,9 @@
  *
  * There is no leader. A schedule is kept with its topic, and its tick is a job
  * of that, with the id NAME@next: any worker that serves the topic and meets
- * the tick adds the job that is due, with the id NAME@TIME, and puts the tick
- * off to the next time, both in one step. docs/recurring.md says more. */
+ * the tick adds the job of this time, with the id NAME@TIME, and puts the tick
+ * off to just before the next time, both in one step. docs/recurring.md says
+ * more. */
 
 #include <weir/weir.h>
 

@@ -53,7 +53,7 @@ struct sched_model {
 };
 
 /* What schedules are set to. */
-enum { WHATS = 6 };
+enum { WHATS = 7 };
 extern const struct weir__schedule sched_whats[WHATS];
 
 enum sched_verb { SET, PAUSE, RESUME, DELETE };

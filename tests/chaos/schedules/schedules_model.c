@@ -5,7 +5,7 @@
 
 #include "tests/chaos/schedules/schedules.h"
 
-enum { GRACE_MS = 60000, TICKS_MS = WEIR__AHEAD_MS / 2 };
+enum { GRACE_MS = 60000, LEAD_MS = WEIR__AHEAD_MS / 2 };
 
 const struct weir__schedule sched_whats[WHATS] = {
     {.every_ms = 20, .missed = WEIR_CRON_ONCE},
@@ -14,6 +14,7 @@ const struct weir__schedule sched_whats[WHATS] = {
     {.every_ms = 90, .missed = WEIR_CRON_ONCE, .jitter_ms = 300},
     {.every_ms = 61000, .missed = WEIR_CRON_SKIP},
     {.every_ms = 300, .missed = WEIR_CRON_ALL, .jitter_ms = 500},
+    {.every_ms = 50, .missed = WEIR_CRON_ONCE, .skips_overlap = true},
 };
 
 void sched_tick_id(size_t name, char ret_id[ID_CAP])
@@ -113,30 +114,49 @@ long long sched_mend(struct sched_model *model)
     return mended;
 }
 
+/* The first of its times behind `ms`. */
+static int64_t time_behind(const struct weir__schedule *schedule, int64_t ms)
+{
+    return schedule->from_ms +
+           ((ms - schedule->from_ms) / schedule->every_ms + 1) *
+               schedule->every_ms;
+}
+
+static int64_t comes_ms(const struct weir__schedule *schedule, int64_t ms)
+{
+    return schedule->skips_overlap ? ms : ms / LEAD_MS * LEAD_MS - LEAD_MS;
+}
+
 const char *sched_plan_fault(const struct weir__schedule *schedule,
                              const struct weir__tick_plan *plan, int64_t now_ms)
 {
-    int64_t every = schedule->every_ms, from = schedule->from_ms;
-    int64_t first = from + ((schedule->last_ms - from) / every + 1) * every;
-    int64_t latest = from + (now_ms - from) / every * every;
-    size_t count = first <= now_ms;
+    int64_t every = schedule->every_ms, last = schedule->last_ms;
+    int64_t first = time_behind(schedule, last), next;
+    size_t count = 0;
 
-    if (count == 0 && !schedule->skips_overlap &&
-        first / TICKS_MS * TICKS_MS - TICKS_MS <= now_ms) {
-        count = 1; /* ahead */
-    } else if (schedule->missed == WEIR_CRON_ALL) {
-        while (count > 0 && count < WEIR__TICK_TIMES &&
+    if (first <= now_ms && schedule->missed == WEIR_CRON_ALL) {
+        while (count < WEIR__TICK_TIMES &&
                first + (int64_t)count * every <= now_ms)
             count++;
-    } else {
-        first = latest;
-        if (schedule->missed == WEIR_CRON_SKIP && now_ms - latest > GRACE_MS)
-            count = 0;
+        last = first + (int64_t)(count - 1) * every;
+    } else if (first <= now_ms) {
+        first = last = time_behind(schedule, now_ms) - every;
+        count = schedule->missed == WEIR_CRON_ONCE || now_ms - last <= GRACE_MS;
+    }
+    next = time_behind(schedule, last);
+    if (count == 0 && comes_ms(schedule, next) <= now_ms) { /* ahead */
+        count = 1;
+        first = last = next;
+        next += every;
     }
     if (plan->count != count)
         return "another number of times is due";
     for (size_t i = 0; i < count; i++)
         if (plan->times[i] != first + (int64_t)i * every)
             return "another time is due";
+    if (plan->last_ms != last)
+        return "times are over up to another one";
+    if (plan->next_ms != (next > now_ms ? comes_ms(schedule, next) : now_ms))
+        return "its tick comes at another time";
     return NULL;
 }

@@ -2,15 +2,18 @@
 -- The tick of a schedule is a job with the id NAME@next. The hash `cron` has
 -- for each NAME `A FROM AT RECORD`, or P in front where it is paused and has no
 -- tick: RECORD is the tick's, in which from byte AT on stand three times of 13
--- digits: FROM, since when the schedule counts, what of it is over, and when
--- its last job was due (core/schedule.h). `ticks` in `meta` counts the first
--- ones.
+-- digits: FROM, since when the schedule counts, up to when its times are over,
+-- and the time of the last job it made (core/schedule.h). `ticks` in `meta`
+-- counts the first ones.
 
--- Have the tick of a schedule come at once; nothing before `now` is missed, nor
--- what one that was there may have made ahead (core/schedule.h).
+-- WEIR__AHEAD_MS of core/schedule.h.
+local AHEAD_MS = 40
+
+-- Have the tick of a schedule come at once. Its times are over up to now, and
+-- those for which the tick before may have made a job ahead.
 -- False: a job has its id. Ticks of one call have names of their own: since 7.2
 -- the time stands still meanwhile.
-local names_tried, AHEAD_MS = 0, 40
+local names_tried = 0
 local function add_tick(topic, name, from, at, record, now)
   --#include lone_rare
   --#include lone_pack
