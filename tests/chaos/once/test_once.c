@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <unistd.h>
 
-#include "tests/chaos/model/fault_search.h"
 #include "tests/chaos/once/once.h"
+#include "tests/harness/fault_search.h"
 #include "tests/harness/test.h"
 
 /* WEIR_TEST_SEED and WEIR_TEST_ADDS choose another run. */
@@ -27,20 +27,35 @@ TEST(few_keys_are_fought_for_as_the_model_says)
     once_run(&options, redis_start(NULL));
 }
 
-static void run_seed(const struct redis_proc *proc, const struct fault *fault,
-                     uint64_t seed)
+/* --- planted faults ----------------------------------------------------- */
+
+static const struct redis_proc *proc;
+
+static const char *name_of(size_t index)
+{
+    return once_faults[index].name;
+}
+
+static void run_seed(size_t index, uint64_t seed)
 {
     struct once_options options = {
-        .seed = seed, .adds = FAULT_ADDS, .keys = FAULT_KEYS, .fault = fault};
+        .seed = seed,
+        .adds = FAULT_ADDS,
+        .keys = FAULT_KEYS,
+        .fault = index == NO_FAULT ? NULL : &once_faults[index]};
 
     once_run(&options, proc);
 }
 
 TEST(the_model_of_unique_keys_finds_every_planted_fault)
 {
-    struct fault_search search = {
-        .proc = redis_start(NULL), .seeds = FAULT_SEEDS, .run = run_seed};
+    struct fault_search search = {.model = "once",
+                                  .count = once_fault_count,
+                                  .name = name_of,
+                                  .seeds = FAULT_SEEDS,
+                                  .run = run_seed};
 
     (void)alarm(600);
-    EXPECT_INT(0, faults_missed(&search, once_faults, once_fault_count));
+    proc = redis_start(NULL);
+    EXPECT_INT(0, faults_missed(&search));
 }

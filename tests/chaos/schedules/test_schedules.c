@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include <unistd.h>
 
-#include "tests/chaos/model/fault_search.h"
 #include "tests/chaos/schedules/schedules.h"
+#include "tests/harness/fault_search.h"
 #include "tests/harness/test.h"
 
 /* WEIR_TEST_SEED and WEIR_TEST_OPERATIONS choose another run. */
@@ -18,20 +18,34 @@ TEST(schedules_have_one_job_for_each_time_as_the_model_says)
     sched_run(&options, redis_start(NULL));
 }
 
-static void run_seed(const struct redis_proc *proc, const struct fault *fault,
-                     uint64_t seed)
+/* --- planted faults ----------------------------------------------------- */
+
+static const struct redis_proc *proc;
+
+static const char *name_of(size_t index)
+{
+    return sched_faults[index].name;
+}
+
+static void run_seed(size_t index, uint64_t seed)
 {
     struct sched_options options = {
-        .seed = seed, .operations = FAULT_OPERATIONS, .fault = fault};
+        .seed = seed,
+        .operations = FAULT_OPERATIONS,
+        .fault = index == NO_FAULT ? NULL : &sched_faults[index]};
 
     sched_run(&options, proc);
 }
 
 TEST(the_model_of_schedules_finds_every_planted_fault)
 {
-    struct fault_search search = {
-        .proc = redis_start(NULL), .seeds = FAULT_SEEDS, .run = run_seed};
+    struct fault_search search = {.model = "schedules",
+                                  .count = sched_fault_count,
+                                  .name = name_of,
+                                  .seeds = FAULT_SEEDS,
+                                  .run = run_seed};
 
     (void)alarm(600);
-    EXPECT_INT(0, faults_missed(&search, sched_faults, sched_fault_count));
+    proc = redis_start(NULL);
+    EXPECT_INT(0, faults_missed(&search));
 }

@@ -3,13 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "adapters/redis/script.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "core/text.h"
+#include "tests/harness/fault_search.h"
 #include "tests/redis/bounded/bounded_fixture.h"
 #include "tests/redis/store/lease_fixture.h"
 
@@ -455,42 +455,28 @@ static void plant(const struct fault *fault)
     script->load = load;
 }
 
-/* In a child, which ends with 1 at the first difference. */
-static bool is_found(const struct fault *fault, uint64_t seed)
+static const char *name_of(size_t index)
 {
-    int status = -1;
-    pid_t pid;
+    return faults[index].name;
+}
 
-    (void)fflush(stdout); /* or the child prints it again */
-    pid = fork();
-    EXPECT_TRUE(pid >= 0);
-    if (pid == 0) {
-        world_open_at(redis_url(proc));
-        EXPECT_STR("OK", redis_text(proc, "FLUSHALL"));
-        plant(fault);
-        run_all(seed, FAULT_OPS);
-        (void)fflush(stdout);
-        _exit(0);
-    }
-    EXPECT_TRUE(waitpid(pid, &status, 0) == pid);
-    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) < 2);
-    return WEXITSTATUS(status) == 1;
+static void run_seed(size_t index, uint64_t seed)
+{
+    world_open_at(redis_url(proc));
+    EXPECT_STR("OK", redis_text(proc, "FLUSHALL"));
+    plant(&faults[index]);
+    run_all(seed, FAULT_OPS);
 }
 
 TEST(planted_faults_of_workers_with_groups_show)
 {
-    const char *wanted = getenv("WEIR_TEST_FAULT");
+    struct fault_search search = {.model = "bounded",
+                                  .count = sizeof(faults) / sizeof(faults[0]),
+                                  .name = name_of,
+                                  .seeds = FAULT_SEEDS,
+                                  .run = run_seed};
 
     proc = redis_start(NULL);
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-        bool was_found = false;
-
-        if (wanted != NULL && strstr(faults[i].name, wanted) == NULL)
-            continue;
-        printf("  fault: %s\n", faults[i].name);
-        for (uint64_t seed = 1; seed <= FAULT_SEEDS && !was_found; seed++)
-            was_found = is_found(&faults[i], seed);
-        EXPECT_TRUE(was_found);
-    }
+    EXPECT_INT(0, faults_missed(&search));
     redis_stop(proc);
 }

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "adapters/redis/pack.h"
 #include "core/text.h"
@@ -65,8 +66,11 @@ static void put_script(const struct weir__script *script)
         return;
     }
     at = strstr(from, lane_fault->find);
-    if (at == NULL)
-        EXPECT_STR("in the script", lane_fault->find);
+    if (at == NULL) {
+        printf("  not in the script: %s\n", lane_fault->find);
+        (void)fflush(stdout);
+        _exit(2); /* 1 would say that a difference was found */
+    }
     to->len = 0;
     for (; at != NULL; at = strstr(from, lane_fault->find)) {
         weir__buf_append(to, from, (size_t)(at - from));

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
+#include <unistd.h>
 
+#include "tests/harness/fault_search.h"
 #include "tests/redis/scripts/lane_model.h"
 
 /* WEIR_SEED and WEIR_OPS say which operations and how many. */
@@ -152,33 +153,31 @@ static const struct lane_fault faults[] = {
 enum { FAULTS = sizeof(faults) / sizeof(faults[0]) };
 enum { FAULT_OPS = 1000, FAULT_SEEDS = 40 }; /* one finds most of them */
 
-/* Those from `first` on to before `end`. Returns how many nothing showed. */
-static int count_missed(size_t first, size_t end)
+static const char *name_of(size_t index)
 {
-    const char *wanted = getenv("WEIR_FAULT");
-    int missed = 0;
+    return faults[index].name;
+}
 
-    for (size_t i = first; i < end; i++) {
-        const char *problem = NULL;
+static void run_seed(size_t index, uint64_t seed)
+{
+    const char *problem;
 
-        if (wanted != NULL && strstr(faults[i].name, wanted) == NULL)
-            continue;
-        lane_fault = &faults[i];
-        for (uint64_t seed = 1; seed <= FAULT_SEEDS && problem == NULL; seed++)
-            problem = lane_model_run(seed, FAULT_OPS);
-        lane_fault = NULL;
-        printf("  %s: %s\n", faults[i].name, problem == NULL ? "-" : problem);
-        missed += problem == NULL;
-    }
-    return missed;
+    lane_fault = &faults[index];
+    problem = lane_model_run(seed, FAULT_OPS);
+    if (problem == NULL)
+        return;
+    printf("%s\n", problem);
+    (void)fflush(stdout);
+    _exit(1);
 }
 
 TEST(planted_faults_of_lanes_show)
 {
-    EXPECT_INT(0, count_missed(0, FAULTS / 2));
-}
+    struct fault_search search = {.model = "lanes",
+                                  .count = FAULTS,
+                                  .name = name_of,
+                                  .seeds = FAULT_SEEDS,
+                                  .run = run_seed};
 
-TEST(planted_faults_of_lanes_show_further_on)
-{
-    EXPECT_INT(0, count_missed(FAULTS / 2, FAULTS));
+    EXPECT_INT(0, faults_missed(&search));
 }

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: MIT
+"""Run one program with everything that it starts, and measure it.
+
+Each program gets a supervisor: a forked process that adopts orphans (servers
+that a test started and left), so that it can kill all of them at the end and
+count their CPU time.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import time
+
+import load
+
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
+TICK_S = 0.25  # between two looks at what waits for a CPU
+
+
+def start(command, env, cwd, log_path, limit_s, nice=0):
+    """Start `command`; returns the supervisor's pid and the descriptor from
+    which `finish` reads. `limit_s` is patience, see load.py. The caller has no
+    threads."""
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(reading)
+        try:
+            record = _watch(command, env, cwd, log_path, limit_s, nice)
+            os.write(writing, json.dumps(record).encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    return pid, reading
+
+
+def finish(pid, reading):
+    """The record of a program that ended: `status` (negative: a signal),
+    `timed_out`, `cpu_s`, `wall_s`, `waited_s` (its processes, for a CPU),
+    `psi_s` and `stolen_s` (the whole machine)."""
+    with os.fdopen(reading, "rb") as pipe:
+        text = pipe.read()
+    os.waitpid(pid, 0)
+    if not text:
+        raise RuntimeError("a supervisor ended without a record")
+    return json.loads(text)
+
+
+def _spawn(command, env, cwd, log_path, nice):
+    pid = os.fork()
+    if pid != 0:
+        return pid
+    try:
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        os.setsid()
+        _lower_priority(nice)
+        os.chdir(cwd)
+        log = os.open(log_path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+        os.execvpe(command[0], command, env)
+    except OSError as error:
+        os.write(2, ("%s: %s\n" % (command[0], error)).encode())
+    os._exit(127)
+
+
+def _lower_priority(nice):
+    """Also of the session, where Linux gives each session a fair share."""
+    os.nice(nice)
+    if nice:
+        try:
+            with open("/proc/self/autogroup", "w", encoding="ascii") as file:
+                file.write(str(nice))
+        except OSError:
+            pass
+
+
+def _descendants(pid):
+    found, left = [], [pid]
+    while left:
+        pid = left.pop()
+        try:
+            with open("/proc/%d/task/%d/children" % (pid, pid)) as file:
+                children = [int(word) for word in file.read().split()]
+        except OSError:  # it ended meanwhile
+            continue
+        found += children
+        left += children
+    return found
+
+
+def _kill_all():
+    """Until no descendant is left; their CPU time is counted when they are
+    reaped."""
+    while True:
+        for pid in _descendants(os.getpid()):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        try:
+            if os.waitpid(-1, os.WNOHANG) == (0, 0):
+                time.sleep(0.005)
+        except ChildProcessError:
+            return
+
+
+def _reap(main):
+    """The status of `main` if it ended; reaps others on the way."""
+    while True:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid == main:
+            return os.waitstatus_to_exitcode(status)
+        if pid == 0:
+            return None
+
+
+def _watch(command, env, cwd, log_path, limit_s, nice):
+    libc = ctypes.CDLL(None)
+    libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
+    signals = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT}
+    signal.pthread_sigmask(signal.SIG_BLOCK, signals)
+    before, waits, status = load.read(), {}, None
+    main = _spawn(command, env, cwd, log_path, nice)
+    timed_out = False
+    while status is None:
+        came = signal.sigtimedwait(signals, TICK_S)
+        if came is not None and came.si_signo != signal.SIGCHLD:
+            _kill_all()
+            os._exit(1)
+        for pid in _descendants(os.getpid()):
+            waits[pid] = load.waited_ns(pid) or waits.get(pid, 0)
+        status = _reap(main)
+        passed_s = load.patience_s(before, load.read(),
+                                   sum(waits.values()) / 1e9)
+        if status is None and passed_s > limit_s:
+            timed_out, status = True, -signal.SIGKILL
+    after = load.read()
+    _kill_all()
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if timed_out:
+        with open(log_path, "a", encoding="utf-8") as log:
+            log.write("  took more than %g s\n" % limit_s)
+    return {"status": status, "timed_out": timed_out,
+            "cpu_s": usage.ru_utime + usage.ru_stime,
+            "wall_s": after.wall_s - before.wall_s,
+            "waited_s": sum(waits.values()) / 1e9,
+            "psi_s": (None if after.psi_s is None
+                      else after.psi_s - before.psi_s),
+            "stolen_s": after.stolen_s - before.stolen_s}
