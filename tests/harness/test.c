@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { TEST_DEADLINE_S = 120, AT_END_MAX = 8 };
+enum { AT_END_MAX = 8, LOOK_NS = 100000000 };
 
 static struct test *first, **last = &first;
 
@@ -19,6 +20,7 @@ void test_register(struct test *test)
 }
 
 static int at_once = 1, running, passed, failures;
+static double deadline_s = 120;
 static void (*set_up)(void);
 static void (*at_end[AT_END_MAX])(void);
 static size_t at_end_count;
@@ -31,6 +33,11 @@ void test_setup(void (*fn)(void))
 void test_together(int count)
 {
     at_once = count;
+}
+
+void test_deadline(double seconds)
+{
+    deadline_s = seconds;
 }
 
 static void failed(const char *file, int line)
@@ -114,16 +121,28 @@ void test_at_end(void (*fn)(void))
     at_end_count++;
 }
 
-/* In a child of its own process group, so that whatever it started dies with
- * it. */
+/* The set with SIGCHLD alone, which main blocks. */
+static const sigset_t *child_ended(void)
+{
+    static sigset_t set;
+
+    (void)sigemptyset(&set); /* cannot fail, nor can the next one */
+    (void)sigaddset(&set, SIGCHLD);
+    return &set;
+}
+
+/* The test gets a process group of its own, so that all processes that it
+ * starts end with it. */
 static void start(struct test *test)
 {
     (void)fflush(stdout); /* or the child would print it again */
     test->pid = fork();
-    if (test->pid != 0)
+    if (test->pid != 0) {
+        test->patience = patience_start_for(test->pid, deadline_s);
         return;
+    }
     (void)setpgid(0, 0); /* cannot fail for a fresh child */
-    (void)alarm(TEST_DEADLINE_S);
+    (void)sigprocmask(SIG_UNBLOCK, child_ended(), NULL);
     if (set_up != NULL)
         set_up();
     test->fn();
@@ -141,16 +160,28 @@ static struct test *test_of(pid_t pid)
     return test;
 }
 
-/* Waits until one that runs is over, and counts it. */
+static void end_late_ones(void)
+{
+    for (struct test *test = first; test != NULL; test = test->next) {
+        if (test->pid > 0 && patience_ended(&test->patience) &&
+            kill(-test->pid, SIGKILL) == 0)
+            printf("  took more than %g s\n", test->patience.limit_s);
+    }
+}
+
+/* Waits until a test ends, and counts it. */
 static void finish_one(void)
 {
+    const struct timespec look = {.tv_nsec = LOOK_NS};
     struct test *test = NULL;
     int status = 0;
 
     while (test == NULL) {
-        pid_t pid = waitpid(-1, &status, 0);
+        pid_t pid = waitpid(-1, &status, WNOHANG);
 
         test = pid > 0 ? test_of(pid) : NULL;
+        if (pid == 0 && sigtimedwait(child_ended(), NULL, &look) < 0)
+            end_late_ones();
     }
     (void)kill(-test->pid, SIGKILL); /* stragglers; usually there are none */
     test->pid = 0;
@@ -165,16 +196,24 @@ static void finish_one(void)
     printf("FAILED %s\n", test->name);
 }
 
+static bool is_time_wanted(void)
+{
+    const char *text = getenv("WEIR_TEST_TIME");
+
+    return text != NULL && strcmp(text, "only") == 0;
+}
+
 static bool wanted(const struct test *test, int argc, char **argv)
 {
     for (int i = 1; i < argc; i++)
         if (strcmp(argv[i], test->name) == 0)
             return true;
-    return argc == 1;
+    return argc == 1 && test->is_of_time == is_time_wanted();
 }
 
 int main(int argc, char **argv)
 {
+    (void)sigprocmask(SIG_BLOCK, child_ended(), NULL);
     for (struct test *test = first; test != NULL; test = test->next) {
         if (!wanted(test, argc, argv))
             continue;
@@ -191,5 +230,7 @@ int main(int argc, char **argv)
     while (running > 0)
         finish_one();
     printf("%d passed, %d failed\n", passed, failures);
-    return failures > 0 || passed == 0 ? 1 : 0;
+    if (passed == 0 && (first == NULL || argc > 1))
+        return 1; /* no test where there should be one */
+    return failures > 0 ? 1 : 0;
 }

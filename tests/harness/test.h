@@ -3,8 +3,12 @@
 #define WEIR_HARNESS_TEST_H
 
 /* The test harness. Each TEST runs in a process of its own with a deadline;
- * its name is the sentence that it proves. A program runs all of its tests, or
- * those named on its command line, and ends with "N passed, N failed".
+ * its name is the sentence that it proves. A program runs its tests, or those
+ * named on its command line, and ends with "N passed, N failed".
+ *
+ * A TIME_TEST has time as its subject: the verdict depends on how fast the
+ * machine is. The program runs these alone if WEIR_TEST_TIME is "only", and the
+ * others if it is not.
  *
  * Every EXPECT prints what was wanted and what came, and ends the test. */
 
@@ -13,22 +17,29 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tests/harness/patience.h"
+
 struct test {
     const char *name;
     void (*fn)(void);
+    bool is_of_time;
     struct test *next;
     pid_t pid; /* 0: it does not run */
+    struct patience patience;
 };
 
 void test_register(struct test *test);
 
-#define TEST(test_name)                                                     \
-    static void test_name(void);                                            \
-    static struct test test_name##_test = {#test_name, test_name, NULL, 0}; \
-    __attribute__((constructor)) static void test_name##_register(void)     \
-    {                                                                       \
-        test_register(&test_name##_test);                                   \
-    }                                                                       \
+#define TEST(test_name)      TEST_AS(test_name, false)
+#define TIME_TEST(test_name) TEST_AS(test_name, true)
+#define TEST_AS(test_name, of_time)                                     \
+    static void test_name(void);                                        \
+    static struct test test_name##_test = {                             \
+        .name = #test_name, .fn = test_name, .is_of_time = of_time};    \
+    __attribute__((constructor)) static void test_name##_register(void) \
+    {                                                                   \
+        test_register(&test_name##_test);                               \
+    }                                                                   \
     static void test_name(void)
 
 /* `fn` runs first in each test of the program that has it in one of its files
@@ -48,6 +59,15 @@ void test_setup(void (*fn)(void));
         test_together(count);                               \
     }
 void test_together(int count);
+
+/* Each test of the program may take so many seconds of patience, 120 without
+ * it. */
+#define TEST_DEADLINE(seconds)                              \
+    __attribute__((constructor)) static void deadline(void) \
+    {                                                       \
+        test_deadline((double)(seconds));                   \
+    }
+void test_deadline(double seconds);
 
 /* What a fixture opened and the test left open: `fn` closes it, unless it is
  * closed. The last one first; a test that failed is just over. */

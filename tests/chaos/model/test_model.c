@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <unistd.h>
-
 #include "tests/chaos/model/faults.h"
 #include "tests/chaos/model/run.h"
 #include "tests/harness/fault_search.h"
@@ -24,17 +22,13 @@ static struct run_options options_of(long operations)
     return options;
 }
 
-/* A minute each for so many operations, instead of the harness's deadline. */
-static void allow_time(long operations)
-{
-    (void)alarm(120 + (unsigned)(operations / 1000) * 3);
-}
+/* Three seconds for a thousand operations. */
+TEST_DEADLINE(1800 + 3 * number_from("WEIR_TEST_OPERATIONS", 0) / 1000)
 
 TEST(random_operations_answer_as_the_plain_model)
 {
     struct run_options options = options_of(50000);
 
-    allow_time(options.operations);
     run_all(&options, redis_start(NULL));
 }
 
@@ -43,7 +37,6 @@ TEST(a_clock_that_goes_back_leaves_only_the_number_of_ready_jobs_wrong)
     struct run_options options = options_of(10000);
 
     options.clock_goes_back = true;
-    allow_time(options.operations);
     run_all(&options, redis_start(NULL));
 }
 
@@ -90,7 +83,6 @@ TEST(the_model_finds_every_planted_fault)
 {
     struct fault_search search = search_of(FAULT_SEEDS);
 
-    allow_time(FAULT_OPERATIONS * (long)search.count);
     proc = redis_start(NULL);
     EXPECT_INT(0, faults_missed(&search));
 }
@@ -101,7 +93,6 @@ TEST(no_seed_differs_where_nothing_is_planted)
     struct fault_search search =
         search_of((unsigned)number_from("WEIR_TEST_SEEDS", FEW_SEEDS));
 
-    allow_time(FAULT_OPERATIONS * (long)search.seeds);
     proc = redis_start(NULL);
     EXPECT_TRUE(fault_search_is_sound(&search));
 }

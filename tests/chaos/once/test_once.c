@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-#include <unistd.h>
-
 #include "tests/chaos/once/once.h"
 #include "tests/harness/fault_search.h"
 #include "tests/harness/test.h"
 
 /* WEIR_TEST_SEED and WEIR_TEST_ADDS choose another run. */
 enum { KEYS = 1000, FAULT_KEYS = 25, FAULT_ADDS = 20000, FAULT_SEEDS = 30 };
+
+TEST_DEADLINE(600 + number_from("WEIR_TEST_ADDS", 0) / 500)
 
 TEST(jobs_with_unique_keys_run_as_the_model_says)
 {
@@ -15,7 +15,6 @@ TEST(jobs_with_unique_keys_run_as_the_model_says)
         .adds = number_from("WEIR_TEST_ADDS", 20000),
         .keys = KEYS};
 
-    (void)alarm(120 + (unsigned)(options.adds / 500));
     once_run(&options, redis_start(NULL));
 }
 
@@ -55,7 +54,6 @@ TEST(the_model_of_unique_keys_finds_every_planted_fault)
                                   .seeds = FAULT_SEEDS,
                                   .run = run_seed};
 
-    (void)alarm(600);
     proc = redis_start(NULL);
     EXPECT_INT(0, faults_missed(&search));
 }

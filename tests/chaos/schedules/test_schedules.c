@@ -1,6 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include <unistd.h>
-
 #include "tests/chaos/schedules/schedules.h"
 #include "tests/harness/fault_search.h"
 #include "tests/harness/test.h"
@@ -8,13 +6,14 @@
 /* WEIR_TEST_SEED and WEIR_TEST_OPERATIONS choose another run. */
 enum { FAULT_OPERATIONS = 3000, FAULT_SEEDS = 10 };
 
+TEST_DEADLINE(600 + number_from("WEIR_TEST_OPERATIONS", 0) / 100)
+
 TEST(schedules_have_one_job_for_each_time_as_the_model_says)
 {
     struct sched_options options = {
         .seed = (uint64_t)number_from("WEIR_TEST_SEED", 1),
         .operations = number_from("WEIR_TEST_OPERATIONS", 10000)};
 
-    (void)alarm(120 + (unsigned)(options.operations / 100));
     sched_run(&options, redis_start(NULL));
 }
 
@@ -45,7 +44,6 @@ TEST(the_model_of_schedules_finds_every_planted_fault)
                                   .seeds = FAULT_SEEDS,
                                   .run = run_seed};
 
-    (void)alarm(600);
     proc = redis_start(NULL);
     EXPECT_INT(0, faults_missed(&search));
 }
