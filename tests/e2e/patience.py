@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""Waiting that does not give up because the machine is busy.
+
+The patience clock runs at wall speed minus the time in which tasks waited for
+a CPU. The clock keeps at least a tenth of wall speed, so each wait ends.
+"""
+
+import contextlib
+import os
+import subprocess
+import threading
+import time
+
+PATIENCE = 60.0  # seconds of the patience clock, for all that ends by itself
+PACE = 10  # the clock runs at most this much slower than the wall
+CORES = os.cpu_count()
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+def elapsed(wall, waited):
+    return max(wall - waited, wall / PACE)
+
+
+def waited(before, now):
+    """Seconds of waiting between two readings. Each is what the host stole,
+    and a table of waits: one for all tasks, or one per process."""
+    return max(now[0] - before[0], sum(
+        wait - before[1].get(key, 0) for key, wait in now[1].items()))
+
+
+def stolen():
+    """Seconds that the host took from each core, on average."""
+    with open("/proc/stat") as file:
+        return int(file.readline().split()[8]) / TICKS / CORES
+
+
+def stat(process):
+    """Fields of /proc/PID/stat, from the state on."""
+    with open("/proc/%s/stat" % process) as file:
+        return file.read().rsplit(")", 1)[1].split()
+
+
+def processes():
+    """Waits of processes that are as young as this one: its children, their
+    servers, and others that started since."""
+    waits, start = {}, int(stat("self")[19])
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):
+            if int(stat(pid)[19]) >= start:
+                with open("/proc/%s/schedstat" % pid) as file:
+                    waits[pid] = int(file.read().split()[1]) / 1e9
+    return waits
+
+
+def pressure():
+    """The wait of all tasks, where the kernel counts it."""
+    try:
+        with open("/proc/pressure/cpu") as file:
+            return {"some": int(file.readline().rsplit("=", 1)[1]) / 1e6}
+    except OSError:
+        return processes()
+
+
+def read():
+    return stolen(), pressure()
+
+
+class Clock:
+    """Patience that runs out."""
+
+    def __init__(self, patience=PATIENCE):
+        self.patience, self.reading = patience, read()
+        self.begin = time.monotonic()
+
+    def is_over(self):
+        wall = time.monotonic() - self.begin
+        return wall > self.patience and elapsed(
+            wall, waited(self.reading, read())) > self.patience
+
+
+def eventually(condition, what, patience=PATIENCE):
+    """Wait until condition() is true; returns its value."""
+    clock, is_over = Clock(patience), False
+    while not is_over:
+        is_over = clock.is_over()  # and one more look after that
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.01)
+    raise AssertionError("did not come true: " + what)
+
+
+def communicate(process, text=None, patience=PATIENCE):
+    """[stdout, stderr] of a process that must end."""
+    clock = Clock(patience)
+    while True:
+        try:
+            return process.communicate(text, timeout=1)
+        except subprocess.TimeoutExpired as late:
+            text = None
+            if clock.is_over():
+                process.kill()
+                raise AssertionError("%r does not end; its stderr %r" % (
+                    process.args, late.stderr)) from None
+
+
+def wait(process, patience=PATIENCE):
+    """The exit code of a process that must end. Others read its pipes."""
+    clock = Clock(patience)
+    while True:
+        try:
+            return process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            if clock.is_over():
+                process.kill()
+                raise AssertionError("%r does not end"
+                                     % (process.args,)) from None
+
+
+def run(command, text=None, patience=PATIENCE, check=False, **options):
+    """subprocess.run() of a program that must end; `text` is its input."""
+    pipe = subprocess.PIPE
+    options = {"text": True, "stdout": pipe, "stderr": pipe, **options}
+    if text is not None:
+        options["stdin"] = pipe
+    with subprocess.Popen(command, **options) as process:
+        out, err = communicate(process, text, patience)
+    done = subprocess.CompletedProcess(command, process.returncode, out, err)
+    if check and done.returncode:
+        raise AssertionError("%r failed: %r" % (command, err))
+    return done
+
+
+@contextlib.contextmanager
+def guarded(process, patience=PATIENCE):
+    """Kill the process if the block has not ended: its pipes then end."""
+    clock, has_ended = Clock(patience), threading.Event()
+
+    def watch():
+        while not has_ended.wait(1):
+            if clock.is_over():
+                process.kill()
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        watcher.join()
+
+
+def patient(connection):
+    """Let a socket wait for as long as the slowest patience clock."""
+    connection.settimeout(PACE * PATIENCE)
+    return connection
