@@ -128,7 +128,8 @@ install(FILES README.md LICENSE docs/bundled-plugins.md docs/configuration.md
         docs/web.md docs/wire.md
         docs/wire-vectors.jsonl
     DESTINATION ${CMAKE_INSTALL_DOCDIR})
-install(DIRECTORY docs/observe DESTINATION ${CMAKE_INSTALL_DOCDIR})
+install(DIRECTORY docs/observe docs/pictures
+    DESTINATION ${CMAKE_INSTALL_DOCDIR})
 install(DIRECTORY docs/examples DESTINATION ${CMAKE_INSTALL_DOCDIR}
     PATTERN "CMakeLists.txt" EXCLUDE)
 

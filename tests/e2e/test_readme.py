@@ -1,26 +1,34 @@
 # SPDX-License-Identifier: MIT
-"""What the README and the demo show works as it is written there."""
+"""The README, the commands of docs/operating.md for every day and the demo do
+what they show."""
 
 import os
 import re
 import signal
 import subprocess
 
-from e2e import (BUILD, PATIENCE, ROOT, WEIR, eventually, expect, expect_in,
-                 expect_true, test)
+from e2e import (BUILD, PATIENCE, ROOT, STAMP, WEIR, eventually, expect,
+                 expect_in, expect_true, test)
 from redis_server import Server, refused, use_good_plugins
 
 
-def readme():
-    with open(os.path.join(ROOT, "README.md"), encoding="utf-8") as file:
+def text_of(page):
+    with open(os.path.join(ROOT, page), encoding="utf-8") as file:
         return file.read()
+
+
+def block(page, begin):
+    """The first block of code of a page that begins with this pattern."""
+    return re.search(r"```%s.*?(?=```)" % begin, text_of(page),
+                     re.S).group().split("\n", 1)[1]
 
 
 def shell(place, script):
     done = subprocess.run(["sh", "-euc", script], cwd=place.dir, text=True,
-                          env=place.env, capture_output=True, timeout=PATIENCE)
-    expect(0, done.returncode, done.stderr)
-    return done.stdout + done.stderr
+                          env=place.env, stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, timeout=PATIENCE)
+    expect(0, done.returncode, done.stdout)
+    return done.stdout
 
 
 def place_as_clone(place):
@@ -30,27 +38,35 @@ def place_as_clone(place):
     os.symlink(WEIR, place.path("build/weir"))
 
 
-def run_first_commands(place):
-    block = re.search(r"```sh\n(git clone.*?)```", readme(), re.S).group(1)
-    lines = [line for line in block.splitlines() if line.startswith("build/")]
-    expect(3, len(lines))
-    out = shell(place, "\n".join(lines))
-    expect_in('"id":"42","attempt":1', out)
-    expect_in("order.close  delay", out)
+def first_commands():
+    """Pairs (command, output) that follow the command that builds."""
+    pairs = re.findall(r"^\$ (.*\n)((?:[^$].*\n)*)",
+                       block("README.md", "console"), re.M)
+    expect_in("./run build", pairs[0][0])
+    expect(3, len(pairs))
+    return pairs[1:]
+
+
+def without_moments(text):
+    """Without times, process ids and lateness, which differ in each run."""
+    return re.sub(STAMP + r"|(?<=pid )\d+|(?<=late_ms\":)[0-9.]+", "#", text)
 
 
 @test
-def the_first_commands_run_a_job(place):
+def the_first_commands_print_what_the_page_shows(place):
     place_as_clone(place)
-    run_first_commands(place)
+    for command, output in first_commands():
+        output = output.replace("/home/ada/.local/state/weir", place.data) \
+            .replace("/home/ada/weir/build", os.path.dirname(WEIR))
+        expect(without_moments(output), without_moments(shell(place, command)))
 
 
 def run_commands_of_every_day(place):
-    block = re.search(r"```sh\n(printf.*?)```", readme(), re.S).group(1)
-    out = shell(place, block)
+    out = shell(place, block("docs/operating.md", "sh\nprintf"))
     for part in ("added 3, existing 0, refused 0", "7  scheduled  due ",
                  "deleted, was scheduled", "paused\nresumed\n",
-                 "concurrency   100", "requeued 0", "deleted 3"):
+                 "concurrency   100", "requeued 0", "order.close  delay",
+                 "deleted 3"):
         expect_in(part, out)
 
 
@@ -62,8 +78,7 @@ def the_commands_of_every_day_work(place):
 
 @test
 def the_configuration_is_one(place):
-    text = re.search(r"```conf\n(.*?)```", readme(), re.S).group(1)
-    place.write("weir.conf", text)
+    place.write("weir.conf", block("docs/operating.md", "conf"))
     topics = place.ok("check", "--config", place.path("weir.conf"))["topics"]
     expect(["order.close", "order.notify"], [t["topic"] for t in topics])
 
@@ -74,11 +89,11 @@ def all_of_it_works_with_the_least_rights(place):
     server = Server(place)
     admin = server.guard(place.ok("doctor", "--acl")["acl"])
     place.env["WEIR_REDIS"] = server.url_of("weir:pw")
-    run_first_commands(place)
+    out = shell(place, "".join(command for command, _ in first_commands()))
+    expect_in('"id":"42","attempt":1', out)
     run_commands_of_every_day(place)
     use_good_plugins(place)
-    text = re.search(r"```conf\n(.*?)```", readme(), re.S).group(1)
-    place.write("weir.conf", text)
+    place.write("weir.conf", block("docs/operating.md", "conf"))
     place.ok("add", "order.notify")
     result = place.weir("run", "--until-empty", "--config",
                         place.path("weir.conf"), "--log-level", "warn")
@@ -93,14 +108,13 @@ def all_of_it_works_with_the_least_rights(place):
 def the_smallest_plugin_compiles_and_handles_jobs(place):
     place_as_clone(place)
     name, source, script = re.search(
-        r"`(\S+\.c)`:\n\n```c\n(.*?)```\n\n```sh\n(.*?)```", readme(),
-        re.S).groups()
+        r"`(\S+\.c)`:\n\n```c\n(.*?)```\n\n```sh\n(.*?)```",
+        text_of("README.md"), re.S).groups()
     place.write(name, source)
     out = shell(place, script.replace("cc ", "cc -Wall -Wextra -Werror ", 1))
     expect_in("order.close 1: closed", out)
     place.add("order.close", "2", "--body", '"nothing"')
-    place.drain("order.close=" +
-place.path("build/close_order.so"))
+    place.drain("order.close=" + place.path("build/close_order.so"))
     (job,) = place.ok("dead", "list", "order.close")
     expect(["2", "the body has no order number"], [job["id"], job["error"]])
 
