@@ -262,11 +262,13 @@ static void put_repeats(FILE *file, const struct bench_mark *marks,
 /* How the repeats became the value. */
 static const char *value_heading(const struct bench_mark *marks, size_t count)
 {
-    size_t worst = 0;
+    static const char *const headings[] = {"median", "worst", "value"};
+    enum bench_merge merge = bench_figures[marks[0].figure].merge;
 
-    for (size_t i = 0; i < count; i++)
-        worst += bench_figures[marks[i].figure].merge == BENCH_WORST;
-    return worst == 0 ? "median" : worst == count ? "worst" : "value";
+    for (size_t i = 1; i < count; i++)
+        if (bench_figures[marks[i].figure].merge != merge)
+            return "value";
+    return headings[merge];
 }
 
 void bench_chart_put(FILE *file, const struct bench_mark *marks, size_t count)

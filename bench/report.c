@@ -291,7 +291,8 @@ static void put_figures(FILE *file, const struct bench_output *output,
 {
     (void)fprintf(file,
                   "<h2>Figure by figure</h2>\n<p>A dot is a repeat, the thick "
-                  "stroke their median, or the worst of them. Spread is "
+                  "stroke their median, the worst of them, or, of counts that "
+                  "add up, the repeat that handled the median. Spread is "
                   "what lies between the least and the most, in %% of the "
                   "median.</p>\n");
     for (size_t i = 0; i < output->column_count; i++)

@@ -40,18 +40,41 @@ static double worst(const double *values, size_t count)
     return most;
 }
 
+/* The repeat whose `handled` is the median, of two the lower one; NULL: the
+ * case has no `handled`. */
+static const struct bench_row *median_repeat(const struct bench_row *repeats,
+                                             size_t count)
+{
+    for (size_t k = 0; k < count; k++) {
+        double handled = repeats[k].figure[BENCH_handled];
+        size_t before = 0;
+
+        for (size_t i = 0; i < count; i++)
+            before += repeats[i].figure[BENCH_handled] < handled ||
+                      (repeats[i].figure[BENCH_handled] == handled && i < k);
+        if (!isnan(handled) && before == (count - 1) / 2)
+            return &repeats[k];
+    }
+    return NULL;
+}
+
 static void merge(struct bench_row *row, const struct bench_row *repeats,
                   size_t count)
 {
+    const struct bench_row *whole = median_repeat(repeats, count);
+
     WEIR_ASSERT(count > 0 && count <= REPEATS_MAX);
     for (size_t i = 0; i < BENCH_FIGURE_COUNT; i++) {
         double values[REPEATS_MAX];
 
         for (size_t k = 0; k < count; k++)
             values[k] = repeats[k].figure[i];
-        row->figure[i] = bench_figures[i].merge == BENCH_MEDIAN
-                             ? bench_median(values, count)
-                             : worst(values, count);
+        if (bench_figures[i].merge == BENCH_MEDIAN)
+            row->figure[i] = bench_median(values, count);
+        else if (bench_figures[i].merge == BENCH_WHOLE && whole != NULL)
+            row->figure[i] = whole->figure[i];
+        else
+            row->figure[i] = worst(values, count);
     }
     row->repeat = (int64_t)count;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "bench/body.h"
 #include "bench/numbers.h"
+#include "bench/row.h"
 #include "bench/tally.h"
 #include "bench/team.h"
 #include "tests/harness/test.h"
@@ -82,6 +83,49 @@ TEST(a_median_leaves_out_what_is_no_number)
     EXPECT_TRUE(bench_median(odd, 3) == 5);
     EXPECT_TRUE(bench_median(even, 5) == 2.5);
     EXPECT_TRUE(isnan(bench_median(none, 1)));
+}
+
+static struct bench_row row_of_events(double handled, double dropped)
+{
+    struct bench_row row;
+
+    bench_row_init(&row, "groups");
+    row.figure[BENCH_handled] = handled;
+    row.figure[BENCH_dropped_overflow] = dropped;
+    row.figure[BENCH_lost] = 100 - handled - dropped;
+    return row;
+}
+
+TEST(counts_of_events_are_those_of_one_repeat)
+{
+    struct bench_row repeats[] = {row_of_events(70, 30), row_of_events(50, 48),
+                                  row_of_events(60, 40), row_of_events(90, 10)};
+    struct bench_output output = {0};
+    struct bench_row row;
+
+    bench_row_init(&row, "groups");
+    EXPECT_TRUE(bench_row_merge(&output, &row, repeats, 3));
+    EXPECT_TRUE(row.figure[BENCH_handled] == 60);
+    EXPECT_TRUE(row.figure[BENCH_dropped_overflow] == 40);
+    EXPECT_TRUE(row.figure[BENCH_lost] == 2);
+    EXPECT_TRUE(bench_row_merge(&output, &row, repeats, 4));
+    EXPECT_TRUE(row.figure[BENCH_handled] == 60);
+    EXPECT_TRUE(row.figure[BENCH_dropped_overflow] == 40);
+    bench_output_fini(&output);
+}
+
+TEST(drops_are_the_worst_if_handled_is_not_counted)
+{
+    struct bench_row repeats[] = {row_of_events((double)NAN, 3),
+                                  row_of_events((double)NAN, 5),
+                                  row_of_events((double)NAN, 4)};
+    struct bench_output output = {0};
+    struct bench_row row;
+
+    bench_row_init(&row, "compare");
+    EXPECT_TRUE(bench_row_merge(&output, &row, repeats, 3));
+    EXPECT_TRUE(row.figure[BENCH_dropped_overflow] == 5);
+    bench_output_fini(&output);
 }
 
 TEST(percentiles_are_values_that_occurred)
