@@ -29,7 +29,8 @@ def has_test(path, name):
             text = file.read()
     except FileNotFoundError:
         return False
-    form = (r"^@test\ndef %s\(" if path.endswith(".py") else r"^TEST\(%s\)")
+    form = (r"^@(?:time_)?test\ndef %s\(" if path.endswith(".py") else
+            r"^(?:TIME_)?TEST\(%s\)")
     return re.search(form % name, text, re.M) is not None
 
 
