@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """The page of weir web in a real browser: every view and action, on a server
 with workers. WEIR_PICTURES=docs/pictures keeps pictures of it, those of
-docs/web.md among them; WEIR_PICTURE_POINTS=N waits for N points of the plots."""
+docs/web.md among them. WEIR_PICTURE_POINTS=N waits for N points of the
+plots."""
 
 import contextlib
 import json
