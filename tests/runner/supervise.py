@@ -11,9 +11,12 @@ import json
 import os
 import resource
 import signal
+import sys
 import time
 
-import load
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))), "e2e"))
+import patience
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 TICK_S = 0.25  # between two looks at what waits for a CPU
@@ -21,8 +24,7 @@ TICK_S = 0.25  # between two looks at what waits for a CPU
 
 def start(command, env, cwd, log_path, limit_s, nice=0):
     """Start `command`; returns the supervisor's pid and the descriptor from
-    which `finish` reads. `limit_s` is patience, see load.py. The caller has no
-    threads."""
+    which `finish` reads. `limit_s` is patience. The caller has no threads."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -92,6 +94,15 @@ def _descendants(pid):
     return found
 
 
+def _waited_s(pid):
+    """How long a process was ready to run and did not; None if it ended."""
+    try:
+        with open("/proc/%d/schedstat" % pid) as file:
+            return int(file.read().split()[1]) / 1e9
+    except (OSError, IndexError):
+        return None
+
+
 def _kill_all():
     """Until no descendant is left; their CPU time is counted when they are
     reaped."""
@@ -124,7 +135,8 @@ def _watch(command, env, cwd, log_path, limit_s, nice):
     libc.prctl(PR_SET_PDEATHSIG, signal.SIGTERM, 0, 0, 0)
     signals = {signal.SIGCHLD, signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-    before, waits, status = load.read(), {}, None
+    begin, before, waits, status = time.monotonic(), patience.read(), {}, None
+    clock = patience.Clock(limit_s)
     main = _spawn(command, env, cwd, log_path, nice)
     timed_out = False
     while status is None:
@@ -133,13 +145,11 @@ def _watch(command, env, cwd, log_path, limit_s, nice):
             _kill_all()
             os._exit(1)
         for pid in _descendants(os.getpid()):
-            waits[pid] = load.waited_ns(pid) or waits.get(pid, 0)
+            waits[pid] = _waited_s(pid) or waits.get(pid, 0)
         status = _reap(main)
-        passed_s = load.patience_s(before, load.read(),
-                                   sum(waits.values()) / 1e9)
-        if status is None and passed_s > limit_s:
+        if status is None and clock.is_over():
             timed_out, status = True, -signal.SIGKILL
-    after = load.read()
+    wall_s, after = time.monotonic() - begin, patience.read()
     _kill_all()
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     if timed_out:
@@ -147,8 +157,7 @@ def _watch(command, env, cwd, log_path, limit_s, nice):
             log.write("  took more than %g s\n" % limit_s)
     return {"status": status, "timed_out": timed_out,
             "cpu_s": usage.ru_utime + usage.ru_stime,
-            "wall_s": after.wall_s - before.wall_s,
-            "waited_s": sum(waits.values()) / 1e9,
-            "psi_s": (None if after.psi_s is None
-                      else after.psi_s - before.psi_s),
-            "stolen_s": after.stolen_s - before.stolen_s}
+            "wall_s": wall_s, "waited_s": sum(waits.values()),
+            "psi_s": (after[1]["some"] - before[1]["some"]
+                      if "some" in after[1] else None),
+            "stolen_s": after[0] - before[0]}

@@ -5,16 +5,13 @@ import contextlib
 import datetime
 import io
 import os
-import time
 
 import changes
 import flaky
-import load
 import main
 import table
 import verdict
 from e2e import expect, expect_in, expect_true, test
-from load import Reading
 from pool import Pool, Task
 
 BUSY, CALM = 0.5, 0.0  # the part of its time that a run waited for a CPU
@@ -239,19 +236,7 @@ def a_program_that_is_not_there_fails(place):
     expect_in("none: ", outcome.output)
 
 
-# --- patience, the table, the change ----------------------------------------
-
-@test
-def patience_does_not_count_what_a_cpu_was_waited_for(place):
-    def passed(psi, stolen, waited, wall=10.0):
-        return load.patience_s(Reading(0.0, None if psi is None else 0.0, 0.0),
-                               Reading(wall, psi, stolen), waited)
-    expect(10.0, passed(0.0, 0.0, 5.0))
-    expect(4.0, passed(6.0, 0.0, 0.0))
-    expect(3.0, passed(6.0, 7.0, 0.0))
-    expect(1.0, passed(9.9, 0.0, 0.0))  # ten times slower at most
-    expect(5.0, passed(None, 0.0, 5.0))
-
+# --- the table, the change --------------------------------------------------
 
 @test
 def the_table_is_read_as_it_was_written(place):
