@@ -23,8 +23,8 @@ TIMES = os.path.join(ROOT, "tests", "times.tsv")
 LOGS = os.path.join(ROOT, "build", "runs")
 SUM = re.compile(r"^(\d+) passed, (\d+) failed$", re.M)
 NAMED = re.compile(r"^FAILED (\w+)", re.M)
-BURNS, LOOPS = 20, 6
-BURN_CPU_S = 100  # for the burn-in of changed tests
+BURNS, LOOPS, BURN_TOGETHER = 20, 6, 4
+BURN_S = 240  # wall time for the burn-in of changed tests
 
 
 def read(path):
@@ -127,8 +127,9 @@ def judge_red(outcomes):
     return judged
 
 
-def finish(outcomes):
-    """Prints what failed and the sums; returns the exit status."""
+def finish(outcomes, more=()):
+    """Prints what failed and the sums; returns the exit status. `more` has
+    sentences, each about something else that failed."""
     judged = judge_red(outcomes)
     quarantined = flaky.quarantined()
     passed = sum(one.passed for one in outcomes)
@@ -143,7 +144,7 @@ def finish(outcomes):
         else:
             softened.append("%s: %s" % (outcome.task.title, why))
             passed += outcome.failed
-    for sentence in flaky.overdue():
+    for sentence in [*more, *flaky.overdue()]:
         print("failed: %s" % sentence)
         failed += 1
     if not outcomes:
@@ -191,7 +192,7 @@ def say_cost(run):
 
 
 def check_budgets(run):
-    """In `all` only: a program far above its budget fails the run."""
+    """In `all` only: sentences about programs that take twice their budget."""
     late = []
     for outcome in run.outcomes:
         task = outcome.task
@@ -204,8 +205,6 @@ def check_budgets(run):
             outcome.passed + outcome.failed, slack=2.0)
         if sentence:
             late.append(sentence)
-    for sentence in late:
-        print("over its budget: %s" % sentence)
     return late
 
 
@@ -237,8 +236,9 @@ def burn(tasks):
     try:
         for task in tasks:
             runs = []
-            pool = Pool(2, 2, lambda one, record, runs=runs: runs.append(
-                Outcome(one, record)))
+            pool = Pool(BURN_TOGETHER, BURN_TOGETHER,
+                        lambda one, record, runs=runs: runs.append(
+                            Outcome(one, record)))
             pool.add([replace(task, log="%s.burn%d" % (task.log, number))
                       for number in range(BURNS)])
             pool.run()
@@ -253,22 +253,28 @@ def burn(tasks):
     return outcomes
 
 
+def burn_s(task):
+    """The wall time of a burn. The loops leave a test a quarter of a CPU."""
+    return max(task.wall_s, task.cpu_s * 4) * BURNS / BURN_TOGETHER
+
+
 def burn_changed(run):
-    """As many of the changed programs as fit in BURN_CPU_S, cheapest first;
-    names the others. Returns how many runs failed."""
-    changed, left_s, chosen, left_out = changes.files(), BURN_CPU_S, [], []
+    """As many of the changed programs as fit in BURN_S, cheapest first; names
+    the others. Returns the runs that failed."""
+    changed, left_s, chosen, left_out = changes.files(), BURN_S, [], []
     tasks = [task for task in plan.tasks_of("release", run.rows, LOGS)
              if plan.every_day(task) and "lint" not in task.labels
              and changes.has_changed(task, changed)]
-    for task in sorted(tasks, key=lambda one: one.cpu_s):
-        if task.cpu_s * BURNS <= left_s:
-            left_s -= task.cpu_s * BURNS
+    for task in sorted(tasks, key=burn_s):
+        if burn_s(task) <= left_s:
+            left_s -= burn_s(task)
             chosen.append(task)
         else:
             left_out.append(task.name)
     if left_out:
         print("burn: no room for %s" % " ".join(left_out))
-    return [one for one in burn(chosen) if not one.is_good]
+    return ["%s failed in a burn, see %s" % (one.task.title, one.task.log)
+            for one in burn(chosen) if not one.is_good]
 
 
 def run_verb(arguments, rows, cpus):
@@ -287,17 +293,15 @@ def run_verb(arguments, rows, cpus):
             os.path.join(LOGS, "compat.log"), limit_s=3600, nice=5,
             cpu_s=200, wall_s=3000)])
     run.pool.run()
-    late = []
-    if arguments.verb == "all":
-        late = burn_changed(run) if not arguments.no_burn else []
-        say_cost(run)
-        late += check_budgets(run)
-    else:
-        say_cost(run)
+    say_cost(run)
     if arguments.times:
         print_times(run, arguments.verb == "all")
-    status = finish(run.outcomes)
-    return 1 if late else status
+    more = []
+    if arguments.verb == "all":
+        more = check_budgets(run)
+        if not arguments.no_burn:
+            more += burn_changed(run)
+    return finish(run.outcomes, more)
 
 
 def run_pattern(arguments, rows, cpus):
@@ -323,8 +327,15 @@ def run_pattern(arguments, rows, cpus):
     return finish(run.outcomes)
 
 
+class Parser(argparse.ArgumentParser):
+    def error(self, message):
+        print("run: %s; ./run help lists what there is" % message,
+              file=sys.stderr)
+        sys.exit(2)
+
+
 def main():
-    parser = argparse.ArgumentParser(prog="run")
+    parser = Parser(prog="run")
     parser.add_argument("verb", choices=[*plan.PLAN])
     parser.add_argument("pattern", nargs="?")
     parser.add_argument("--burn", action="store_true")
@@ -332,6 +343,8 @@ def main():
     parser.add_argument("--no-burn", action="store_true")
     parser.add_argument("--compat", action="store_true")
     arguments = parser.parse_args()
+    if arguments.burn and not arguments.pattern:
+        parser.error("--burn needs the name of a test: ./run test NAME --burn")
     shutil.rmtree(LOGS, ignore_errors=True)
     os.makedirs(LOGS)
     rows, cpus = table.read(TIMES), os.cpu_count()
@@ -342,4 +355,7 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)
