@@ -4,7 +4,7 @@
 struct redis_proc *server;
 struct ev_loop *loop;
 struct weir_reactor *weir;
-double host_give_up_at;
+struct patience host_patience;
 
 static ev_timer tick;
 
@@ -63,6 +63,13 @@ void host_close(void)
 
 void host_turn(void)
 {
-    EXPECT_TRUE(ev_time() <= host_give_up_at);
+    EXPECT_TRUE(!patience_ended(&host_patience));
     (void)ev_run(loop, EVRUN_ONCE);
+}
+
+void host_turns(int count)
+{
+    host_patience = patience_start(60.);
+    while (count-- > 0)
+        host_turn();
 }

@@ -25,7 +25,7 @@ void host_close(void);
 
 /* One turn of the loop; fails the test when AWAIT takes too long. */
 void host_turn(void);
-extern double host_give_up_at;
+extern struct patience host_patience;
 
 /* Whether it holds, in a call: clang warns of a loop whose condition is of
  * local variables alone, which only callbacks write. */
@@ -34,8 +34,11 @@ static inline bool host_sees(bool condition)
     return condition;
 }
 
-#define AWAIT(condition)                                            \
-    for (host_give_up_at = ev_time() + 60.; !host_sees(condition);) \
+#define AWAIT(condition)                                              \
+    for (host_patience = patience_start(60.); !host_sees(condition);) \
     host_turn()
+
+/* So many turns. */
+void host_turns(int count);
 
 #endif

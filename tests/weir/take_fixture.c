@@ -164,9 +164,7 @@ void go_on(void)
 
 void send_all(void)
 {
-    host_give_up_at = ev_time() + 60.;
-    for (int i = 0; i < 5; i++)
-        host_turn();
+    host_turns(5);
 }
 
 static struct weir_stats stats;

@@ -92,7 +92,7 @@ static void add(const char *topic)
 static void open_weir(void)
 {
     host_open(NULL);
-    host_give_up_at = ev_time() + 60.;
+    host_patience = patience_start(60.);
     weir_reactor_on_ended(weir, on_ended, &ended);
 }
 

@@ -37,10 +37,10 @@ static void await_taken(void)
 {
     const struct weir__redis *store =
         (const struct weir__redis *)weir->store; /* its first member */
-    double give_up_at = ev_time() + 60.;
+    struct patience patience = patience_start(60.);
 
     while (!weir__keeper_has_taken(store->keeper)) {
-        EXPECT_TRUE(ev_time() < give_up_at);
+        EXPECT_TRUE(!patience_ended(&patience));
         ev_sleep(.01);
     }
     EXPECT_INT(0, redis_int(server, "ZCARD weir:{t}:run"));

@@ -222,8 +222,7 @@ TEST(a_thread_beside_the_hosts_loop_is_refused)
     pthread_t other;
 
     host_open(NULL);
-    host_give_up_at = ev_time() + 60.;
-    host_turn();
+    host_turns(1);
     EXPECT_INT(0, pthread_create(&other, NULL, ask, weir));
     EXPECT_INT(0, pthread_join(other, NULL));
     host_close();

@@ -10,13 +10,6 @@ enum { SWEEP = 60, LEASE_MS = 100 };
 
 static int requests, answers, added;
 
-static void turns(int count)
-{
-    world_give_up_at = ev_time() + 30.;
-    for (int i = 0; i < count; i++)
-        world_turn();
-}
-
 static void on_added(int code, const char *id, void *arg)
 {
     (void)id;
@@ -78,12 +71,12 @@ static void one_round(struct host *host, int number)
     oom_after(number);
     for (int i = 0; i < 4; i++)
         add(host, number + i);
-    turns(3);
+    world_turns(3);
     EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
-    turns(3);
+    world_turns(3);
     host->store->ops->renew(host->topic, LEASE_MS);
     settle_all(host, number);
-    turns(3);
+    world_turns(3);
     oom_off();
     AWAIT(host->claims > claims && answers == requests);
     settle_all(host, number);
@@ -129,11 +122,11 @@ TEST(each_request_is_answered_once_or_refused)
                               on_listed, NULL) == WEIR_OK;
         requests +=
             ops->purge(host->topic, WEIR__PURGE_ALL, on_count, NULL) == WEIR_OK;
-        turns(3);
+        world_turns(3);
         oom_off();
         AWAIT(answers == requests);
     }
     EXPECT_TRUE(requests > 20);
-    turns(3);
+    world_turns(3);
     EXPECT_INT(requests, answers);
 }

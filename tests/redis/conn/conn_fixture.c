@@ -117,7 +117,7 @@ void fixture_close(struct fixture *fixture)
 
 void fixture_turn(struct fixture *fixture)
 {
-    if (ev_time() > fixture->give_up_at) {
+    if (patience_ended(&fixture->patience)) {
         printf("  waited too long; log so far:\n%s", fixture->log_text);
         EXPECT_TRUE(false);
     }

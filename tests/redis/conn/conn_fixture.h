@@ -22,7 +22,7 @@ struct fixture {
     struct fixture *next;
     struct ev_loop *loop;
     ev_timer tick;
-    double give_up_at;
+    struct patience patience;
     struct weir__redis_url url;
     struct weir__conn_options options; /* change before fixture_open */
     struct weir__conn *conn;
@@ -53,8 +53,8 @@ void fixture_send_script(struct fixture *fixture,
 /* One turn of the loop; fails the test when it waits for too long. */
 void fixture_turn(struct fixture *fixture);
 
-#define FIXTURE_WAIT(fixture, condition)                         \
-    for ((fixture)->give_up_at = ev_time() + 30.; !(condition);) \
+#define FIXTURE_WAIT(fixture, condition)                           \
+    for ((fixture)->patience = patience_start(30.); !(condition);) \
     fixture_turn(fixture)
 
 /* The back-off that was logged last, in ms; -1: none. */

@@ -247,11 +247,11 @@ TEST(half_an_answer_that_nobody_asked_for_is_given_up)
 
 static void await_in_socket(int bytes)
 {
-    double give_up_at = ev_time() + 60.;
+    struct patience patience = patience_start(60.);
     int there = 0;
 
     while (there < bytes) {
-        EXPECT_TRUE(ev_time() < give_up_at);
+        EXPECT_TRUE(!patience_ended(&patience));
         (void)poll(NULL, 0, 1);
         EXPECT_INT(0, ioctl(f->conn->context->c.fd, FIONREAD, &there));
     }

@@ -125,7 +125,7 @@ TEST(errors_that_others_left_behind_are_not_ours)
     fixture_open(f);
     fixture_send(f, WEIR__SEND_ONCE, 1, "PING", NULL);
     weir__conn_flush(f->conn);
-    f->give_up_at = ev_time() + 30.;
+    f->patience = patience_start(30.);
     while (f->replies == 0 && f->losses == 0) {
         ERR_put_error(ERR_LIB_USER, 0, 1, __FILE__, __LINE__);
         fixture_turn(f);

@@ -272,8 +272,7 @@ TEST(a_restarted_server_goes_on_with_what_it_had)
         ran[number]++;
         host_settle(host, run, WEIR__OUTCOME_DONE);
     }
-    world_give_up_at = ev_time() + 30.;
-    world_turn();
+    world_turns(1);
     redis_restart(proc);
     AWAIT(host->ups > ups && host->added == 3000);
     host_await_settled(host);
@@ -296,8 +295,7 @@ TEST(closing_with_work_in_flight_leaves_nothing_behind)
         host_settle(host, host_take(host), WEIR__OUTCOME_RETRY);
     }
     EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
-    world_give_up_at = ev_time() + 30.;
-    world_turn();
+    world_turns(1);
     host_add_numbered(host, 600, 700, 0);
     host_add(host, NULL, 0);
 }

@@ -149,8 +149,7 @@ TEST(adds_that_gather_outlive_a_restart)
     struct host *host = open_one();
 
     add_in_turns(host, 1, 2000);
-    world_give_up_at = ev_time() + 30.;
-    world_turn();
+    world_turns(1);
     redis_kill(proc, SIGKILL);
     add_in_turns(host, 2000, 4000);
     world_turn();
@@ -169,8 +168,7 @@ TEST(adds_that_gather_outlive_scripts_that_are_flushed)
     for (int i = 1; i < 4000; i += 10) {
         EXPECT_STR("OK", redis_text(proc, "SCRIPT FLUSH"));
         add_in_turns(host, i, i + 10);
-        world_give_up_at = ev_time() + 30.;
-        world_turn();
+        world_turns(1);
     }
     AWAIT(answered == 4001);
     expect_once(4001);
@@ -225,8 +223,7 @@ TEST(large_bodies_leave_in_parts)
     host->store->ops->flush(host->store);
     EXPECT_TRUE(weir__place_queued(place_of(host)) <= 6 * MIB);
     while (answered < count) {
-        world_give_up_at = ev_time() + 30.;
-        world_turn();
+        world_turns(1);
         EXPECT_TRUE(weir__place_queued(place_of(host)) <= 6 * MIB);
     }
     count = fill(host, count);

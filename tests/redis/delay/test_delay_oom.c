@@ -139,8 +139,7 @@ TEST(jobs_survive_a_worker_without_memory)
         EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
         oom_after(n);
         host->store->ops->flush(host->store);
-        world_give_up_at = ev_time() + 30.;
-        world_turn();
+        world_turns(1);
         while (host->runs != NULL) {
             host->runs->delay_ms = 0;
             host_settle(host, host_take(host), WEIR__OUTCOME_RETRY);
@@ -245,18 +244,17 @@ static size_t settle_with_others(struct host *host, int n)
         host_settle(host, host_take(host),
                     i % 2 == 0 ? WEIR__OUTCOME_DONE : WEIR__OUTCOME_DEAD);
     unsettled = host->store->ops->unsettled(host->topic);
-    for (int i = 0; i < OOM_TURNS; i++)
-        world_turn();
+    world_turns(OOM_TURNS);
     oom_off();
     return unsettled;
 }
 
 static uint64_t relaying(struct host *host)
 {
-    double give_up_at = world_give_up_at;
+    struct patience patience = world_patience; /* of the caller's wait */
 
     EXPECT_INT(WEIR_OK, host_stats(host));
-    world_give_up_at = give_up_at;
+    world_patience = patience;
     world_turn();
     return host->stats.relaying;
 }
@@ -354,7 +352,7 @@ static void await_told(struct host *host)
 /* `host` has offered itself, and is about to be handed a job of `other`. */
 static void hand_over(struct host *host, struct host *other)
 {
-    double give_up_at = ev_time() + 30.;
+    struct patience patience = patience_start(30.);
     int added = other->added + 1;
 
     AWAIT(host->is_up && other->is_up);
@@ -365,7 +363,7 @@ static void hand_over(struct host *host, struct host *other)
     host_add(other, NULL, 0);
     other->store->ops->flush(other->store);
     while (redis_int(proc, "EXISTS weir:{t}:run") == 0) {
-        EXPECT_TRUE(ev_time() < give_up_at);
+        EXPECT_TRUE(!patience_ended(&patience));
         ev_sleep(1e-3);
     }
 }
@@ -408,9 +406,7 @@ TEST(a_job_that_is_handed_over_runs_or_comes_back_whatever_fails)
     for (int n = 0; n < HANDED; n++) {
         hand_over(one, other);
         oom_after(n);
-        world_give_up_at = ev_time() + 30.;
-        for (int i = 0; i < OOM_TURNS; i++)
-            world_turn();
+        world_turns(OOM_TURNS);
         oom_off();
         AWAIT(other->added + other->failed == 2 * (n + 1));
         await_told(one);

@@ -283,7 +283,7 @@ static void cut_until_done(struct host *host)
 {
     int cuts = 0;
 
-    world_give_up_at = ev_time() + 60.;
+    world_patience = patience_start(60.);
     while (!host->is_listed) {
         int ups = host->ups;
 

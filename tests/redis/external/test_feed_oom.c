@@ -12,13 +12,6 @@ enum { SWEEP = 60, LEASE_MS = 100 };
 
 static int requests, answers;
 
-static void turns(int count)
-{
-    world_give_up_at = ev_time() + 30.;
-    for (int i = 0; i < count; i++)
-        world_turn();
-}
-
 static void settle_all(struct host *host, int number)
 {
     static const enum weir__outcome outcomes[] = {
@@ -43,10 +36,10 @@ static void claim_and_settle(struct host *host, int number)
 
     oom_after(number);
     EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
-    turns(3);
+    world_turns(3);
     host->store->ops->renew(host->topic, LEASE_MS);
     settle_all(host, number);
-    turns(3);
+    world_turns(3);
     oom_off();
     AWAIT(host->claims > claims);
     settle_all(host, number);
@@ -160,12 +153,12 @@ TEST(each_request_is_answered_once_or_refused)
                                  NULL) == WEIR_OK;
         requests +=
             ops->purge(host->topic, WEIR__PURGE_ALL, on_count, NULL) == WEIR_OK;
-        turns(3);
+        world_turns(3);
         oom_off();
         AWAIT(answers == requests);
     }
     EXPECT_TRUE(requests > 30);
-    turns(3);
+    world_turns(3);
     EXPECT_INT(requests, answers);
     EXPECT_TRUE(redis_int(proc, "EXISTS weir:{t}:meta") == 1);
 }

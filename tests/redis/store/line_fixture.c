@@ -43,9 +43,7 @@ void host_lose_answer(struct host *host, const char *topic, const char *name,
     struct weir__conn *conn =
         ((struct weir__redis *)host->store)->servers->commands;
 
-    world_give_up_at = ev_time() + 30.;
-    while (!is_call_sent(conn))
-        world_turn();
+    AWAIT(is_call_sent(conn));
     EXPECT_INT(0, shutdown(conn->context->c.fd, SHUT_RD));
     world_hide_server(true);
     redis_kill(proc, SIGCONT);

@@ -14,7 +14,7 @@ enum { RULES_MAX = 30, TEXT_MAX = 160 };
 struct weir__redis *store;
 char place_log[8192], place_held[256], answers[4096];
 int64_t place_ahead_ms;
-double place_give_up_at;
+struct patience place_patience;
 int new_owner = 1;
 int64_t place_wait_ms;
 
@@ -270,9 +270,9 @@ struct weir__place *place(void)
 
 void place_turn(void)
 {
-    if (ev_time() > place_give_up_at)
+    if (patience_ended(&place_patience))
         printf("  answers: %s\n  log: %s\n", answers, place_log);
-    EXPECT_TRUE(ev_time() <= place_give_up_at);
+    EXPECT_TRUE(!patience_ended(&place_patience));
     (void)ev_run(loop, EVRUN_ONCE); /* the tick keeps it alive */
 }
 

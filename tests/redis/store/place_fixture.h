@@ -101,10 +101,10 @@ extern char answers[4096];
 void at_answer(char letter, void (*fn)(void));
 
 void place_turn(void);
-extern double place_give_up_at;
+extern struct patience place_patience;
 
-#define AWAIT(condition)                                    \
-    for (place_give_up_at = ev_time() + 60.; !(condition);) \
+#define AWAIT(condition)                                      \
+    for (place_patience = patience_start(60.); !(condition);) \
     place_turn()
 
 /* So much time of the loop. */

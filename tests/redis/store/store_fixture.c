@@ -9,12 +9,15 @@
 #include "core/mem.h"
 #include "core/text.h"
 
+enum { TICK_MS = 5 };
+
 char world_log[8192];
-double world_give_up_at;
+struct patience world_patience;
 
 static struct ev_loop *loop;
 static ev_prepare prepare;
 static ev_timer tick;
+static int ticks;
 struct redis_proc *proc;
 static bool is_elsewhere; /* at `address`, not at `proc` */
 static struct weir__redis_url address;
@@ -36,6 +39,7 @@ static void on_tick(struct ev_loop *on, ev_timer *watcher, int events)
     (void)on;
     (void)watcher;
     (void)events;
+    ticks++;
 }
 
 static void on_log(enum weir_level level, const char *text, void *arg)
@@ -79,7 +83,7 @@ static void begin_loop(void)
     EXPECT_TRUE(loop != NULL);
     ev_prepare_init(&prepare, on_prepare);
     ev_prepare_start(loop, &prepare);
-    ev_timer_init(&tick, on_tick, .005, .005);
+    ev_timer_init(&tick, on_tick, TICK_MS / 1e3, TICK_MS / 1e3);
     ev_timer_start(loop, &tick);
     test_at_end(world_close);
 }
@@ -103,10 +107,24 @@ void world_open_at(const char *url)
 
 void world_turn(void)
 {
-    if (ev_time() > world_give_up_at)
+    if (patience_ended(&world_patience))
         printf("  log: %s\n", world_log);
-    EXPECT_TRUE(ev_time() <= world_give_up_at);
+    EXPECT_TRUE(!patience_ended(&world_patience));
     (void)ev_run(loop, EVRUN_ONCE); /* watchers are always active */
+}
+
+void world_turns(int count)
+{
+    world_patience = patience_start(30.);
+    while (count-- > 0)
+        world_turn();
+}
+
+void world_pass(int ms)
+{
+    int end = ticks + ms / TICK_MS;
+
+    AWAIT(ticks >= end);
 }
 
 /* --- events ------------------------------------------------------------- */

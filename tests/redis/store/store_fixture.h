@@ -85,11 +85,16 @@ void host_close(struct host *host);
 
 /* One turn of the loop; fails the test when AWAIT takes too long. */
 void world_turn(void);
-extern double world_give_up_at;
+extern struct patience world_patience;
 
-#define AWAIT(condition)                                    \
-    for (world_give_up_at = ev_time() + 30.; !(condition);) \
+#define AWAIT(condition)                                      \
+    for (world_patience = patience_start(30.); !(condition);) \
     world_turn()
+
+/* So many turns; turns for a while, in which a call that is wrong would come.
+ */
+void world_turns(int count);
+void world_pass(int ms);
 
 /* Add a job with an integer or text body; id NULL: made. */
 void host_add(struct host *host, const char *id, int64_t delay_ms);

@@ -53,15 +53,6 @@ static bool has_waitaof(void)
     return strncmp(redis_text(proc, "WAITAOF 0 0 1"), "ERR unknown", 11) != 0;
 }
 
-static void turn_for(double seconds)
-{
-    double end = ev_time() + seconds;
-
-    world_give_up_at = end + 30.;
-    while (ev_time() < end)
-        world_turn();
-}
-
 static void kill_wait_connection(void)
 {
     const char *list = redis_text(proc, "CLIENT LIST");
@@ -113,7 +104,7 @@ static void expect_waits(struct host *host, int added)
     int before = host->added + host->failed;
 
     AWAIT(count_of("added") == added);
-    turn_for(.3);
+    world_pass(300);
     EXPECT_INT(before, host->added + host->failed);
 }
 
@@ -212,7 +203,7 @@ TEST(a_job_is_told_once_that_it_was_not_confirmed)
     EXPECT_INT(1, redis_int(proc, "LLEN weir:{e}:g:g"));
     add(host, "b", "server");
     AWAIT(host->added == 1);
-    turn_for(.1);
+    world_pass(100);
     EXPECT_INT(1, host->failed);
 }
 
@@ -245,7 +236,7 @@ TEST(another_server_than_that_which_has_the_job_confirms_nothing)
     proc = replica;
     follow(third);
     AWAIT(strstr(redis_text(replica, "CLIENT LIST"), ":wait ") != NULL);
-    turn_for(.5);
+    world_pass(500);
     EXPECT_INT(0, host->added);
     EXPECT_INT(0, redis_int(replica, "HEXISTS weir:{t}:ids a"));
     redis_kill(old, SIGKILL);
@@ -298,7 +289,7 @@ TEST(a_job_that_waited_for_long_is_sent_to_the_server_that_took_over)
     EXPECT_STR("OK", redis_text(replica, "REPLICAOF NO ONE"));
     add(host, "a", "replica");
     expect_waits(host, 1);
-    turn_for(5.);
+    world_pass(5000);
     ups = host->ups;
     redis_kill(proc, SIGKILL);
     EXPECT_INT(0, rename(redis_socket(replica), redis_socket(proc)));
@@ -318,10 +309,10 @@ TEST(a_server_that_takes_no_writes_confirms_nothing_and_is_asked_now_and_then)
     add(host, "a", NULL);
     expect_waits(host, 1);
     EXPECT_STR("OK", redis_text(proc, "CONFIG SET maxmemory 1"));
-    turn_for(2.2); /* the WAIT that is under way ends */
+    world_pass(2200); /* the WAIT that is under way ends */
     redis_kill(replica, SIGCONT);
     waits = redis_calls(proc, "wait");
-    turn_for(1.);
+    world_pass(1000);
     EXPECT_INT(0, host->added);
     EXPECT_TRUE(redis_calls(proc, "wait") - waits <= 6);
     EXPECT_STR("OK", redis_text(proc, "CONFIG SET maxmemory 0"));
@@ -365,13 +356,13 @@ TEST(jobs_that_wait_are_bounded)
 
     do { /* what is on its way counts twice */
         before = count;
-        for (world_give_up_at = ev_time() + 30.;
+        for (world_patience = patience_start(30.);
              host->store->ops->add(host->topic, &job, host_added, host) ==
              WEIR_OK;
              world_turn())
             count++;
         AWAIT(count_of("added") == count);
-        turn_for(.1); /* all are acknowledged */
+        world_pass(100); /* all are acknowledged */
     } while (count > before);
     EXPECT_TRUE(count >= 31 && count < 40);
     EXPECT_INT(WEIR_EFULL,
@@ -395,10 +386,7 @@ TEST(a_check_survives_any_allocation_failure)
                             (const char *const[]){"durability=replica", NULL});
         add(host, NULL, NULL);
         oom_after(n);
-        for (int i = 0; i < 20; i++) {
-            world_give_up_at = ev_time() + 30.;
-            world_turn();
-        }
+        world_turns(20);
         oom_off();
         AWAIT(host->added + host->failed == 1);
         answered = host->added == 1 ? answered + 1 : 0;
@@ -430,7 +418,7 @@ TEST(a_server_without_an_append_only_file_confirms_no_disk)
     if (!has_waitaof())
         return;
     EXPECT_STR("OK", redis_text(proc, "CONFIG SET appendonly yes"));
-    turn_for(1.1); /* it is asked again */
+    world_pass(1100); /* it is asked again */
     add(host, "c", "fsync");
     AWAIT(host->added == 2);
 }
@@ -542,15 +530,13 @@ TEST(what_was_answered_is_on_the_replica_that_takes_over)
 {
     int count = 0, answered;
     struct host *host;
-    double end;
     char id[24];
 
     open_pair();
     host = host_open_as("w1", "delay",
                         (const char *const[]){"durability=replica", NULL});
-    end = ev_time() + 1.;
-    world_give_up_at = end + 30.;
-    for (; ev_time() < end || host->added <= 100; world_turn())
+    for (world_patience = patience_start(30.); host->added <= 1000;
+         world_turn())
         for (int i = 0; i < 20 && count - host->added < 2000; i++) {
             (void)snprintf(id, sizeof(id), "job-%d", count++);
             add(host, id, NULL);
@@ -563,7 +549,7 @@ TEST(what_was_answered_is_on_the_replica_that_takes_over)
     redis_kill(proc, SIGKILL);
     answered = host->added;
     EXPECT_STR("OK", redis_text(replica, "REPLICAOF NO ONE"));
-    EXPECT_TRUE(answered > 100 && answered < count);
+    EXPECT_TRUE(answered > 1000 && answered < count);
     EXPECT_TRUE(redis_int(replica, "HLEN weir:{t}:ids") >= answered);
     for (int i = 0; i < answered; i++) /* they are answered in their order */
         EXPECT_INT(1, redis_int(replica, "HEXISTS weir:{t}:ids job-%d", i));

@@ -31,10 +31,9 @@ static void follow_without(int nth, bool is_once)
         oom_once_after(nth);
     else
         oom_after(nth);
-    for (int i = 0; i < 10; i++) {
-        place_give_up_at = ev_time() + 60.;
+    place_patience = patience_start(60.);
+    for (int i = 0; i < 10; i++)
         place_turn();
-    }
     oom_off();
     AWAIT(strlen(answers) >= 2);
     EXPECT_STR("ab", answers);

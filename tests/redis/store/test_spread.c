@@ -29,10 +29,10 @@ static void lack_replicas(int node, bool lacks)
 /* Ask for jobs until the answer is this one. */
 static void claim_until(struct host *host, int code)
 {
-    double until = ev_time() + 20.;
+    struct patience patience = patience_start(20.);
 
     do {
-        EXPECT_TRUE(ev_time() < until);
+        EXPECT_TRUE(!patience_ended(&patience));
         (void)host_claim(host, 1, LEASE_LONG_MS);
     } while (host->claimed.code != code);
 }
@@ -332,7 +332,7 @@ TEST(a_claim_does_not_end_in_the_middle_while_its_slot_is_open)
  * of it is due. */
 TEST(stats_lose_nothing_while_their_slot_is_open)
 {
-    double until = ev_time() + 60.;
+    struct patience patience = patience_start(60.);
     struct host *host;
     const char *name;
     uint16_t slot;
@@ -351,7 +351,7 @@ TEST(stats_lose_nothing_while_their_slot_is_open)
     EXPECT_INT(1, spread_int(0, "ZADD weir:{%s}:lease 9e15 1", name));
     cluster_open_slot(spread, slot, 1);
     do {
-        EXPECT_TRUE(ev_time() < until);
+        EXPECT_TRUE(!patience_ended(&patience));
         (void)host_stats(host);
     } while (host->stats_code == WEIR_OK && host->stats.ready == 0);
     EXPECT_INT(2, spread_int(0, "ZCARD weir:{%s}:wait", name));
