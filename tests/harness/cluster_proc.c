@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <hiredis/hiredis.h>
@@ -15,13 +14,7 @@
 #include "core/text.h"
 #include "tests/harness/test.h"
 
-enum {
-    NODES_MAX = 24,
-    ARGS_MAX = 16,
-    DEADLINE_MS = 30000,
-    ANSWER_S = 20,
-    FAILOVER_MS = 6000
-};
+enum { NODES_MAX = 24, ARGS_MAX = 16, PATIENCE_S = 30, FAILOVER_LOOKS = 600 };
 
 struct node {
     struct redis_proc *proc;
@@ -47,14 +40,6 @@ static _Noreturn void give_up(const char *what, const char *why)
     _exit(1);
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* always there */
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static bool runs(const struct cluster_proc *cluster, int node)
 {
     const struct node *one = &cluster->nodes[node];
@@ -62,16 +47,21 @@ static bool runs(const struct cluster_proc *cluster, int node)
     return !one->is_gone && !one->is_paused && redis_pid(one->proc) != 0;
 }
 
+/* Between two looks at what is awaited. */
+static void look_again(const struct patience *patience, const char *what)
+{
+    if (patience_ended(patience))
+        give_up("did not come true", what);
+    (void)poll(NULL, 0, 5);
+}
+
 static void await(struct cluster_proc *cluster,
                   bool (*is_so)(struct cluster_proc *cluster), const char *what)
 {
-    int64_t deadline = now_ms() + DEADLINE_MS;
+    struct patience patience = patience_start(PATIENCE_S);
 
-    while (!is_so(cluster)) {
-        if (now_ms() > deadline)
-            give_up("did not come true", what);
-        (void)poll(NULL, 0, 5); /* between two looks */
-    }
+    while (!is_so(cluster))
+        look_again(&patience, what);
 }
 
 /* --- facts --------------------------------------------------------------- */
@@ -116,16 +106,14 @@ const char *cluster_url(struct cluster_proc *cluster)
 struct redisReply *cluster_ask(struct cluster_proc *cluster, int node,
                                const char **words)
 {
-    const struct timeval patience = {.tv_sec = ANSWER_S};
-    redisContext *context = redisConnectUnixWithTimeout(
-        redis_socket(cluster_node(cluster, node)), patience);
+    redisContext *context =
+        redisConnectUnix(redis_socket(cluster_node(cluster, node)));
     redisReply *reply = NULL;
     int count = 0;
 
     while (words[count] != NULL)
         count++;
-    if (context != NULL && context->err == 0 &&
-        redisSetTimeout(context, patience) == REDIS_OK)
+    if (context != NULL && context->err == 0)
         reply = redisCommandArgv(context, count, words, NULL);
     if (reply == NULL)
         give_up(words[0], "no answer");
@@ -332,13 +320,10 @@ static bool are_replicas_known(struct cluster_proc *cluster, int primaries)
 
 static void await_replicas(struct cluster_proc *cluster, int primaries)
 {
-    int64_t deadline = now_ms() + DEADLINE_MS;
+    struct patience patience = patience_start(PATIENCE_S);
 
-    while (!are_replicas_known(cluster, primaries)) {
-        if (now_ms() > deadline)
-            give_up("did not come true", "replicas are connected");
-        (void)poll(NULL, 0, 5); /* between two looks */
-    }
+    while (!are_replicas_known(cluster, primaries))
+        look_again(&patience, "replicas are connected");
 }
 
 static void free_all(void)
@@ -436,13 +421,11 @@ void cluster_resume(struct cluster_proc *cluster, int node)
 
 int cluster_await_promoted(struct cluster_proc *cluster, int old, uint16_t slot)
 {
-    int64_t deadline = now_ms() + DEADLINE_MS;
+    struct patience patience = patience_start(PATIENCE_S);
     int owner = cluster_owner(cluster, slot);
 
     while (owner < 0 || owner == old || !is_well(cluster)) {
-        if (now_ms() > deadline)
-            give_up("did not come true", "another node has the slot");
-        (void)poll(NULL, 0, 5); /* between two looks */
+        look_again(&patience, "another node has the slot");
         owner = cluster_owner(cluster, slot);
     }
     return owner;
@@ -462,6 +445,17 @@ static int primary_of(struct cluster_proc *cluster, int replica)
     return -1;
 }
 
+/* Its primary ignores a replica's wish to take over before that. */
+static bool is_replica_known(struct cluster_proc *cluster, int replica)
+{
+    int primary = primary_of(cluster, replica);
+
+    return primary >= 0 && is_connected(cluster, replica) &&
+           strstr(redis_text(cluster_node(cluster, primary),
+                             "CLUSTER REPLICAS %s", cluster->nodes[primary].id),
+                  cluster->nodes[replica].id) != NULL;
+}
+
 static bool has_slots(struct cluster_proc *cluster, int node)
 {
     struct weir__cluster_map *map = cluster_map(cluster);
@@ -477,21 +471,25 @@ static bool has_slots(struct cluster_proc *cluster, int node)
 /* What the servers give up after 5 s is begun again. */
 void cluster_fail_over(struct cluster_proc *cluster, int replica)
 {
-    int64_t now = now_ms(), again = now, deadline = now + DEADLINE_MS;
+    struct patience patience = patience_start(PATIENCE_S);
+    int looks = 0;
 
     if (primary_of(cluster, replica) < 0)
         give_up("cluster_fail_over", "it is no replica");
     while (!has_slots(cluster, replica) || !is_well(cluster)) {
-        if (now > deadline)
-            give_up("did not come true", "the replica takes over");
-        if (now >= again && is_connected(cluster, replica) &&
-            primary_of(cluster, replica) >= 0) {
+        look_again(&patience, "the replica takes over");
+        if (is_replica_known(cluster, replica) && looks++ % FAILOVER_LOOKS == 0)
             tell(cluster, replica, "CLUSTER FAILOVER");
-            again = now + FAILOVER_MS;
-        }
-        (void)poll(NULL, 0, 5); /* between two looks */
-        now = now_ms();
     }
+}
+
+void cluster_take_over(struct cluster_proc *cluster, int replica)
+{
+    struct patience patience = patience_start(PATIENCE_S);
+
+    tell(cluster, replica, "CLUSTER FAILOVER TAKEOVER");
+    while (!has_slots(cluster, replica) || !is_well(cluster))
+        look_again(&patience, "the replica has taken over");
 }
 
 /* --- nodes --------------------------------------------------------------- */

@@ -76,10 +76,14 @@ void cluster_resume(struct cluster_proc *cluster, int node);
  * one of these, and each says that the cluster is ok. */
 void cluster_await(struct cluster_proc *cluster);
 
-/* Wait until another node than `old` has the slot, and for the above; returns
- * which. */
+/* Wait until an election has given the slot to another node than `old`, and for
+ * the above; returns which. */
 int cluster_await_promoted(struct cluster_proc *cluster, int old,
                            uint16_t slot);
+
+/* A replica of a primary that was killed or paused takes over without an
+ * election, and the nodes that run agree. */
+void cluster_take_over(struct cluster_proc *cluster, int replica);
 
 /* A replica takes over from its primary, which lives on. */
 void cluster_fail_over(struct cluster_proc *cluster, int replica);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 #include "tests/harness/cluster_proc.h"
 
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <hiredis/hiredis.h>
 
 #include "core/text.h"
+#include "tests/harness/patience.h"
 
 /* Which slot a topic is in, and slots that move as redis-cli moves them. */
 
@@ -16,8 +17,7 @@ enum {
     MIGRATE_MS = 5000,
     MIGRATE_KEYS = 100,
     NAMES_MAX = 1000000,
-    EPOCH_LOOKS = 3000,
-    LOOK_NS = 10000000
+    EPOCH_S = 30
 };
 
 static _Noreturn void give_up(const char *what, const char *why)
@@ -172,13 +172,12 @@ static long long epoch_of(struct cluster_proc *cluster, int at, int node)
  * that the other has the slot, for ever. */
 static void await_epoch(struct cluster_proc *cluster, int to, int from)
 {
-    const struct timespec span = {.tv_nsec = LOOK_NS};
-    int looks = 0;
+    struct patience patience = patience_start(EPOCH_S);
 
     while (epoch_of(cluster, to, from) != epoch_of(cluster, from, from)) {
-        if (looks++ == EPOCH_LOOKS)
+        if (patience_ended(&patience))
             give_up("await_epoch", "it is not known");
-        (void)nanosleep(&span, NULL);
+        (void)poll(NULL, 0, 10); /* between two looks */
     }
 }
 

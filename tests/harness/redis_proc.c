@@ -11,17 +11,16 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <hiredis/hiredis.h>
 
 #include "adapters/redis/conn/tls.h"
+#include "tests/harness/patience.h"
 #include "tests/harness/tempdir.h"
 
 enum {
-    START_DEADLINE_MS = 20000,
-    ANSWER_DEADLINE_S = 20,
+    START_S = 20,
     ARGS_MAX = 64,
     TEXT_CAP = 64 * 1024,
     FIRST_PORT = 20000, /* below the ephemeral range, with BUS as well */
@@ -57,14 +56,6 @@ static _Noreturn void give_up(const char *what, const struct redis_proc *proc)
     printf("\n");
     (void)fflush(stdout); /* the test has failed already */
     _exit(1);
-}
-
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &now); /* always there */
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
 static void forget_context(struct redis_proc *proc)
@@ -228,16 +219,14 @@ static _Noreturn void become_server(const struct redis_proc *proc)
 /* Connects the helper connection and asks for a PONG. LOADING is waited out. */
 static bool answers(struct redis_proc *proc)
 {
-    struct timeval patience = {.tv_sec = ANSWER_DEADLINE_S};
     redisReply *reply;
     bool is_pong;
 
     forget_context(proc);
-    proc->context = redisConnectUnixWithTimeout(proc->socket, patience);
+    proc->context = redisConnectUnix(proc->socket);
     if (proc->context == NULL || proc->context->err != 0)
         return false;
     (void)fcntl(proc->context->fd, F_SETFD, FD_CLOEXEC); /* tidiness */
-    (void)redisSetTimeout(proc->context, patience);      /* else the test's */
     if (proc->options.password != NULL)
         freeReplyObject(
             redisCommand(proc->context, "AUTH %s", proc->options.password));
@@ -249,7 +238,7 @@ static bool answers(struct redis_proc *proc)
 
 static void launch(struct redis_proc *proc)
 {
-    int64_t deadline = now_ms() + START_DEADLINE_MS;
+    struct patience patience = patience_start(START_S);
 
     (void)fflush(stdout); /* or the child could print it again */
     proc->pid = fork();
@@ -261,7 +250,7 @@ static void launch(struct redis_proc *proc)
     while (!answers(proc)) {
         if (waitpid(proc->pid, NULL, WNOHANG) == proc->pid)
             give_up("the server ended at once (not installed?)", NULL);
-        if (now_ms() > deadline)
+        if (patience_ended(&patience))
             give_up("the server does not answer", proc);
         (void)poll(NULL, 0, 1); /* between two looks */
     }

@@ -55,11 +55,12 @@ static struct mem_store *store; /* one at a time */
 
 /* --- the loop ----------------------------------------------------------- */
 
-static void on_late(struct ev_loop *loop, ev_timer *timer, int events)
+static void on_look(struct ev_loop *loop, ev_timer *timer, int events)
 {
     (void)loop;
-    (void)timer;
     (void)events;
+    if (!patience_ended(timer->data))
+        return;
     printf("  the server does not answer\n");
     EXPECT_TRUE(false);
 }
@@ -72,14 +73,16 @@ static void turn_loop(int flags)
     (void)ev_run(store->loop, flags);
 }
 
-#define RUN_UNTIL(condition)                    \
-    do {                                        \
-        ev_timer late;                          \
-        ev_timer_init(&late, on_late, 30., 0.); \
-        ev_timer_start(store->loop, &late);     \
-        while (!(condition))                    \
-            turn_loop(EVRUN_ONCE);              \
-        ev_timer_stop(store->loop, &late);      \
+#define RUN_UNTIL(condition)                            \
+    do {                                                \
+        struct patience patience = patience_start(30.); \
+        ev_timer look;                                  \
+        ev_timer_init(&look, on_look, 1., 1.);          \
+        look.data = &patience;                          \
+        ev_timer_start(store->loop, &look);             \
+        while (!(condition))                            \
+            turn_loop(EVRUN_ONCE);                      \
+        ev_timer_stop(store->loop, &look);              \
     } while (0)
 
 /* --- what the worker's store reports -------------------------------------- */

@@ -219,7 +219,25 @@ TEST(a_replica_takes_over_by_command_and_back)
     EXPECT_INT(1, cluster_owner(cluster, 8192));
 }
 
-TEST(a_replica_takes_over_from_a_primary_that_was_killed)
+TEST(a_replica_takes_over_without_an_election)
+{
+    static const struct cluster_options options = {.replicas = 1};
+    struct cluster_proc *cluster = cluster_start(&options);
+
+    cluster_kill(cluster, 0);
+    cluster_take_over(cluster, 3);
+    EXPECT_INT(3, cluster_owner(cluster, 0));
+    cluster_pause(cluster, 1);
+    cluster_take_over(cluster, 4);
+    EXPECT_INT(4, cluster_owner(cluster, 8192));
+    cluster_restart(cluster, 0);
+    cluster_resume(cluster, 1);
+    cluster_await(cluster);
+    EXPECT_INT(3, cluster_owner(cluster, 0));
+    EXPECT_INT(4, cluster_owner(cluster, 8192));
+}
+
+TIME_TEST(a_replica_is_elected_when_its_primary_was_killed)
 {
     static const struct cluster_options options = {.replicas = 1};
     struct cluster_proc *cluster = cluster_start(&options);
@@ -231,7 +249,7 @@ TEST(a_replica_takes_over_from_a_primary_that_was_killed)
     EXPECT_INT(3, cluster_owner(cluster, 0));
 }
 
-TEST(a_replica_takes_over_from_a_primary_that_hangs)
+TIME_TEST(a_replica_is_elected_when_its_primary_hangs)
 {
     static const struct cluster_options options = {.replicas = 1};
     struct cluster_proc *cluster = cluster_start(&options);

@@ -153,20 +153,18 @@ static const char *die_into(struct host *host, int from, int to)
 TEST(jobs_that_went_to_a_topic_whose_server_dies_are_sent_again)
 {
     static const struct cluster_options options = {.replicas = 1};
+    enum { REPLICA = SPREAD_NODES + 1 }; /* of the second node */
     struct host *host;
     const char *target;
-    uint16_t slot;
-    int now;
 
     spread_start(&options);
     host = host_open("w1");
     cut_replicas(1);
     target = die_into(host, 0, 1);
-    slot = weir__cluster_slot_of_topic(weir__slice_str(target));
     cluster_kill(spread, 1);
-    AWAIT((now = cluster_owner(spread, slot)) >= 0 && now != 1);
-    AWAIT(spread_int(now, "HEXISTS weir:{%s}:ids a", target) == 1);
-    EXPECT_STR("1", spread_text(now, "HGET weir:{%s}:meta added", target));
+    cluster_take_over(spread, REPLICA);
+    AWAIT(spread_int(REPLICA, "HEXISTS weir:{%s}:ids a", target) == 1);
+    EXPECT_STR("1", spread_text(REPLICA, "HGET weir:{%s}:meta added", target));
 }
 
 static void add_durable(struct host *host, const char *id, int node)
@@ -390,7 +388,7 @@ TEST(who_is_idle_is_woken_whichever_node_has_the_slot_by_then)
     wake_idle(host, other); /* by the node that had it */
     wake_idle(host, other);
     cluster_kill(spread, 1);
-    (void)cluster_await_promoted(spread, 1, slot);
+    cluster_take_over(spread, SPREAD_NODES + 1);
     (void)host_stats(host);
     EXPECT_INT(0, host_claim(host, 1, LEASE_LONG_MS));
     wake_idle(host, other);
@@ -426,6 +424,7 @@ TEST(who_waits_at_a_server_that_stands_still_waits_at_the_one_that_took_over)
             EXPECT_INT(0, host_claim(host, 1, LEASE_LONG_MS));
     }
     cluster_pause(spread, 0);
+    cluster_take_over(spread, SPREAD_NODES);
     (void)host_stats(host);
     for (int i = 0; i < 4; i++) {
         host->topic = topics[i];
