@@ -6,13 +6,17 @@ struct ev_loop *loop;
 struct weir_reactor *weir;
 struct patience host_patience;
 
+enum { TICK_MS = 2 };
+
 static ev_timer tick;
+static int ticks;
 
 static void on_tick(struct ev_loop *on, ev_timer *timer, int events)
 {
     (void)on;
     (void)timer;
     (void)events;
+    ticks++;
 }
 
 struct weir_reactor *host_reactor(const struct weir_options *options)
@@ -34,7 +38,7 @@ void host_open_at(struct redis_proc *running,
     server = running;
     loop = ev_loop_new(0);
     EXPECT_TRUE(loop != NULL);
-    ev_timer_init(&tick, on_tick, .002, .002);
+    ev_timer_init(&tick, on_tick, TICK_MS / 1e3, TICK_MS / 1e3);
     ev_timer_start(loop, &tick);
     weir = host_reactor(options);
     test_at_end(host_close);
@@ -72,4 +76,11 @@ void host_turns(int count)
     host_patience = patience_start(60.);
     while (count-- > 0)
         host_turn();
+}
+
+void host_pass(int ms)
+{
+    int end = ticks + ms / TICK_MS;
+
+    AWAIT(ticks > end);
 }

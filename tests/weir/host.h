@@ -38,7 +38,8 @@ static inline bool host_sees(bool condition)
     for (host_patience = patience_start(60.); !host_sees(condition);) \
     host_turn()
 
-/* So many turns. */
+/* So many turns; turns for at least so long. */
 void host_turns(int count);
+void host_pass(int ms);
 
 #endif

@@ -74,29 +74,21 @@ static void serve(weir_run_fn run)
                                            &topic, NULL));
 }
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    EXPECT_INT(0, clock_gettime(CLOCK_MONOTONIC, &now));
-    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 /* Be a host until `*value` is at least `goal`; 60 s is a failure. */
 static void await(const int *value, int goal)
 {
-    int64_t until = now_ms() + 60000;
+    struct patience patience = patience_start(60.);
 
-    while (*value < goal && now_ms() < until)
+    while (*value < goal && !patience_ended(&patience))
         (void)weir_thread_wait(weir, 100);
     EXPECT_TRUE(*value >= goal);
 }
 
 static void await_atomic(atomic_int *value, int goal)
 {
-    int64_t until = now_ms() + 60000;
+    struct patience patience = patience_start(60.);
 
-    while (atomic_load(value) < goal && now_ms() < until)
+    while (atomic_load(value) < goal && !patience_ended(&patience))
         (void)weir_thread_wait(weir, 1);
     EXPECT_TRUE(atomic_load(value) >= goal);
 }
@@ -298,7 +290,7 @@ static void on_added_free(const struct weir_added *each, size_t count,
 TEST(the_host_may_free_it_where_it_hears_an_answer)
 {
     struct weir_new_job job = {0};
-    int64_t until = now_ms() + 60000;
+    struct patience patience = patience_start(60.);
 
     serve(run_done);
     start();
@@ -306,7 +298,7 @@ TEST(the_host_may_free_it_where_it_hears_an_answer)
                weir_thread_submit(weir, &JOBS("orders", &job, 1, on_added_free),
                                   NULL));
     submit("orders", NULL);
-    while (answers == 0 && now_ms() < until)
+    while (answers == 0 && !patience_ended(&patience))
         (void)weir_thread_wait(weir, 100);
     EXPECT_INT(2, answers); /* the second was canceled at the latest */
     weir = NULL;            /* and it is freed */
@@ -334,10 +326,10 @@ static enum weir_verdict run_free(void *self, struct weir_job *job)
 
 static void await_over(void)
 {
-    int64_t until = now_ms() + 60000;
+    struct patience patience = patience_start(60.);
     struct timespec moment = {.tv_nsec = 1000000};
 
-    while (atomic_load(&is_over) == 0 && now_ms() < until)
+    while (atomic_load(&is_over) == 0 && !patience_ended(&patience))
         (void)nanosleep(&moment, NULL);
     EXPECT_INT(1, atomic_load(&is_over));
     weir = NULL; /* it is freed */

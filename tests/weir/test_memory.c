@@ -4,7 +4,6 @@
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "tests/harness/oom.h"
 #include "tests/weir/host.h"
@@ -24,14 +23,6 @@ static void log_line(enum weir_level level, const char *text, void *arg)
     (void)arg;
     if (strstr(text, "from a thread") != NULL)
         logged++;
-}
-
-static time_t now_s(void)
-{
-    struct timespec now = {0};
-
-    EXPECT_INT(0, clock_gettime(CLOCK_MONOTONIC, &now));
-    return now.tv_sec;
 }
 
 static struct weir_stats stats;
@@ -173,15 +164,15 @@ TEST(what_a_thread_took_is_answered_once_whatever_fails)
     struct weir_options options = {0};
     struct weir_thread *thread = NULL;
     int taken = 0, failed = 0;
-    time_t until;
+    struct patience patience;
 
     server = redis_start(NULL);
     options.redis_url = redis_url(server);
     EXPECT_INT(WEIR_OK, weir_thread_open(&options, &thread, NULL));
     EXPECT_INT(WEIR_OK, weir_thread_start(thread, NULL));
     last_code = WEIR_ENOMEM;
-    until = now_s() + 30;
-    for (int n = 0; last_code < 0 && now_s() < until; n++) {
+    patience = patience_start(30.);
+    for (int n = 0; last_code < 0 && !patience_ended(&patience); n++) {
         int rc;
 
         oom_after(n);
@@ -191,7 +182,7 @@ TEST(what_a_thread_took_is_answered_once_whatever_fails)
         failed += rc < 0;
         (void)weir_thread_wait(thread, 20);
         oom_off();
-        while (answers < taken && now_s() < until)
+        while (answers < taken && !patience_ended(&patience))
             (void)weir_thread_wait(thread, 100);
         EXPECT_INT(taken, answers);
         if (last_code == WEIR_OK && lacked == 0) {

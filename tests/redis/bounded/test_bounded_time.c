@@ -27,19 +27,19 @@ TEST(a_group_lingers_until_its_batch_is_full)
     options.linger = 60000;
     options.batch = 3;
     host_serve_with(host, &options);
-    EXPECT_INT(0, host_claim(host, 300, 5000));
+    EXPECT_INT(0, host_claim(host, 300, 3600000));
     event_add(host, "a", 1);
     events_add(host, "b", 1, 2);
-    EXPECT_INT(0, host_claim(host, 300, 5000));
+    EXPECT_INT(0, host_claim(host, 300, 3600000));
     EXPECT_TRUE(host->claimed.next_due_us > 0 &&
                 host->claimed.next_due_us <= 60000000);
     event_add(host, "b", 3);
-    EXPECT_INT(3, host_claim(host, 300, 5000));
+    EXPECT_INT(3, host_claim(host, 300, 3600000));
     EXPECT_STR("b:1-3 ", events_text(host));
     settle_all(host);
-    EXPECT_INT(0, host_claim(host, 300, 5000));
+    EXPECT_INT(0, host_claim(host, 300, 3600000));
     due_now("rot", "a");
-    AWAIT(host_claim(host, 300, 5000) > 0);
+    AWAIT(host_claim(host, 300, 3600000) > 0);
     EXPECT_STR("a:1 ", events_text(host));
     bounded_walk();
 }
@@ -59,12 +59,12 @@ TEST(a_group_comes_along_when_its_linger_is_nearly_over)
 
     options.linger = 60000;
     host_serve_with(host, &options);
-    EXPECT_INT(0, host_claim(host, 300, 5000));
+    EXPECT_INT(0, host_claim(host, 300, 3600000));
     event_add(host, "a", 1);
     event_add(host, "b", 1);
     event_add(host, "c", 1);
     EXPECT_INT(3, redis_int(proc, "EVAL %s 1 weir:{t}:rot", turns));
-    AWAIT(host_claim(host, 300, 5000) > 0);
+    AWAIT(host_claim(host, 300, 3600000) > 0);
     EXPECT_STR("a:1 b:1 ", events_text(host));
     settle_all(host);
     bounded_walk();
@@ -76,10 +76,10 @@ TEST(a_group_that_events_are_added_to_is_not_idle)
 
     options.group_ttl = 60000;
     host_serve_with(host, &options);
-    EXPECT_INT(0, host_claim(host, 300, 5000));
+    EXPECT_INT(0, host_claim(host, 300, 3600000));
     events_add(host, "a", 1, 2); /* and the first of them seems old */
     EXPECT_INT(0, redis_int(proc, "ZADD weir:{t}:ttl 1000 a"));
-    AWAIT(host_claim(host, 300, 5000) > 0);
+    AWAIT(host_claim(host, 300, 3600000) > 0);
     EXPECT_STR("a:1-2 ", events_text(host));
     settle_all(host);
     EXPECT_INT(0, bounded_count("ttl"));
@@ -99,12 +99,12 @@ TEST(an_idle_group_is_dropped_as_a_whole)
 
     options.group_ttl = 60000;
     host_serve_with(host, &options);
-    EXPECT_INT(0, host_claim(host, 300, 5000));
+    EXPECT_INT(0, host_claim(host, 300, 3600000));
     events_add(host, "a", 1, 5);
     EXPECT_STR("OK",
                redis_text(proc, "EVAL %s 2 weir:{t}:g:a weir:{t}:ttl", ageing));
     events_add(host, "b", 1, 2);
-    EXPECT_INT(2, host_claim(host, 300, 5000));
+    EXPECT_INT(2, host_claim(host, 300, 3600000));
     EXPECT_STR("b:1-2 ", events_text(host));
     EXPECT_INT(5, host->dropped[WEIR_DROP_TTL]);
     EXPECT_INT(5, bounded_count("ttl"));
@@ -117,16 +117,16 @@ TEST(an_idle_group_whose_retry_is_far_away_is_gone)
 
     options.group_ttl = 60000;
     host_serve_with(host, &options);
-    EXPECT_INT(0, host_claim(host, 300, 5000));
+    EXPECT_INT(0, host_claim(host, 300, 3600000));
     event_add(host, "a", 1);
-    AWAIT(host_claim(host, 300, 5000) > 0);
+    AWAIT(host_claim(host, 300, 3600000) > 0);
     host->runs->delay_ms = 3600000;
     host_settle(host, host_take(host), WEIR__OUTCOME_RETRY);
     host_await_settled(host);
     EXPECT_STR("OK",
                redis_text(proc, "EVAL %s 2 weir:{t}:g:a weir:{t}:ttl", ageing));
     event_add(host, "b", 1);
-    AWAIT(host_claim(host, 300, 5000) > 0);
+    AWAIT(host_claim(host, 300, 3600000) > 0);
     EXPECT_INT(1, bounded_count("ttl"));
     bounded_walk();
     EXPECT_INT(0, redis_int(proc, "HEXISTS weir:{t}:out a"));

@@ -124,6 +124,13 @@ void fixture_turn(struct fixture *fixture)
     (void)ev_run(fixture->loop, EVRUN_ONCE); /* the tick keeps it alive */
 }
 
+void fixture_turns(struct fixture *fixture, int count)
+{
+    fixture->patience = patience_start(30.);
+    while (count-- > 0)
+        fixture_turn(fixture);
+}
+
 static void on_reply(int code, const struct redisReply *reply, void *arg)
 {
     struct call *call = arg;

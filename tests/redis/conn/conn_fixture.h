@@ -57,6 +57,9 @@ void fixture_turn(struct fixture *fixture);
     for ((fixture)->patience = patience_start(30.); !(condition);) \
     fixture_turn(fixture)
 
+/* So many turns, of 5 ms each while nothing happens. */
+void fixture_turns(struct fixture *fixture, int count);
+
 /* The back-off that was logged last, in ms; -1: none. */
 int fixture_retry_ms(const struct fixture *fixture);
 

@@ -17,7 +17,7 @@
 #define PUSHED    "*3\r\n$7\r\nmessage\r\n$1\r\nc\r\n"
 #define HUGE      "$2147483647\r\n"
 
-enum { MIB = 1024 * 1024, SOON_MS = 300, LONG_MS = 300000 };
+enum { MIB = 1024 * 1024, SOON_MS = 300, LONG_MS = 300000, HOLD_MS = 100 };
 
 /* `head`, then `len` bytes, CR LF. */
 static char *text_of(const char *head, size_t len)
@@ -282,7 +282,8 @@ TEST(a_large_answer_that_is_there_is_read_in_few_turns)
 /* As a handler that holds the loop, or a stop of the process. */
 static void hold_the_loop(void)
 {
-    (void)poll(NULL, 0, 2 * SOON_MS);
+    f->conn->options.reply_ms = HOLD_MS / 2;
+    (void)poll(NULL, 0, HOLD_MS);
 }
 
 TEST(an_answer_that_waits_in_the_socket_is_read_after_its_deadline)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 #include <signal.h>
-#include <time.h>
 
 #include "adapters/redis/conn/private.h"
 #include "adapters/redis/store/store.h"
@@ -8,8 +7,6 @@
 
 /* Verdicts that gather behind a call that is out: one leaves at once, the
  * others wait for the answer. */
-
-enum { LEASE_MS = 300 };
 
 static void claim_jobs(struct host *host, size_t jobs, int64_t lease_ms)
 {
@@ -25,13 +22,6 @@ static void settle_in_turns(struct host *host)
         host_settle(host, host_take(host), WEIR__OUTCOME_DONE);
         host->store->ops->flush(host->store);
     }
-}
-
-static void pass_the_lease(void)
-{
-    const struct timespec pause = {.tv_nsec = 2 * LEASE_MS * 1000000};
-
-    (void)nanosleep(&pause, NULL);
 }
 
 TEST(verdicts_that_come_while_calls_are_out_share_one)
@@ -99,10 +89,10 @@ TEST(verdicts_stay_ahead_of_a_claim_while_the_server_hangs)
 {
     struct host *host = host_open("w1");
 
-    claim_jobs(host, 3, LEASE_MS);
+    claim_jobs(host, 3, 60000);
+    leases_pass();
     redis_kill(proc, SIGSTOP);
     settle_in_turns(host);
-    pass_the_lease();
     claim_behind_verdicts(host);
 }
 
@@ -112,11 +102,11 @@ TEST(verdicts_stay_ahead_of_a_claim_while_the_server_is_away)
     (void)world_open(&aof);
     struct host *host = host_open("w1");
 
-    claim_jobs(host, 3, LEASE_MS);
+    claim_jobs(host, 3, 60000);
+    leases_pass();
     redis_kill(proc, SIGKILL);
     AWAIT(!host->is_up);
     settle_in_turns(host);
-    pass_the_lease();
     redis_restart(proc);
     AWAIT(host->is_up);
     claim_behind_verdicts(host);

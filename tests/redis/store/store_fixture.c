@@ -12,6 +12,7 @@
 enum { TICK_MS = 5 };
 
 char world_log[8192];
+int64_t world_ns;
 struct patience world_patience;
 
 static struct ev_loop *loop;
@@ -56,6 +57,8 @@ int64_t world_clock(void *arg)
     struct timespec now;
 
     (void)arg;
+    if (world_ns != 0)
+        return world_ns;
     (void)clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
@@ -124,7 +127,7 @@ void world_pass(int ms)
 {
     int end = ticks + ms / TICK_MS;
 
-    AWAIT(ticks >= end);
+    AWAIT(ticks > end);
 }
 
 /* --- events ------------------------------------------------------------- */

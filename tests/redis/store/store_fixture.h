@@ -64,6 +64,7 @@ void world_close(void);
 void world_open_at(const char *url);
 extern struct redis_proc *proc; /* the server */
 int64_t world_clock(void *arg); /* monotonic ns */
+extern int64_t world_ns;        /* where the clock stands; 0: it runs */
 extern char world_log[8192];    /* what was logged, one line each */
 
 /* In the world, which is a plain one where none was opened. With a topic "t" of
@@ -91,8 +92,7 @@ extern struct patience world_patience;
     for (world_patience = patience_start(30.); !(condition);) \
     world_turn()
 
-/* So many turns; turns for a while, in which a call that is wrong would come.
- */
+/* So many turns; turns for at least so long. */
 void world_turns(int count);
 void world_pass(int ms);
 

@@ -26,14 +26,15 @@ static void lack_replicas(int node, bool lacks)
                spread_text(node, "CONFIG SET min-replicas-to-write %d", lacks));
 }
 
-/* Ask for jobs until the answer is this one. */
+/* Ask for jobs until the answer is this one. After an error claims rest for
+ * half of the lease. */
 static void claim_until(struct host *host, int code)
 {
     struct patience patience = patience_start(20.);
 
     do {
         EXPECT_TRUE(!patience_ended(&patience));
-        (void)host_claim(host, 1, LEASE_LONG_MS);
+        (void)host_claim(host, 1, 20000);
     } while (host->claimed.code != code);
 }
 
