@@ -11,6 +11,8 @@ size_t take_count, answer_count;
 int answers, answer_code, settled_count;
 char ids[800], lost[200], settled[400];
 const char *const *take_with;
+/* time is the subject */
+const char *const brief_lease[] = {"lease=300ms", NULL};
 
 /* Behind what is there, as far as there is room. */
 static void append(char *text, size_t cap, const char *what, int number)

@@ -19,6 +19,7 @@ extern int settled_count;
 
 /* Options of the topic for each call; NULL: none. */
 extern const char *const *take_with;
+extern const char *const brief_lease[]; /* options: 300 ms */
 
 void on_taken(int code, struct weir_take *const *taken, size_t count,
               void *arg);

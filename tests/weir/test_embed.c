@@ -326,6 +326,7 @@ TEST(stopping_ends_with_its_callback_and_loses_nothing)
 TEST(what_is_wrong_with_an_argument_is_said)
 {
     struct weir_topic_options topic = {.run = run_done,
+                                       /* time is the subject */
                                        .options = {"lease=100ms"}};
     struct weir_new_job job = {.id = "has blank "};
     struct weir_options options = {.redis_url = "redis://127.0.0.1"};

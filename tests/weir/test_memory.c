@@ -11,7 +11,7 @@
 /* Hosts without memory, at each allocation in turn: handlers on threads, jobs
  * that handlers add with their verdicts, adds through a thread. */
 
-enum { JOBS = 40, TURNS = 600, LEASE_MS = 300 };
+enum { JOBS = 40, TURNS = 600, LEASE_MS = 300 }; /* time is the subject */
 
 static atomic_int runs, denied, seen[JOBS];
 static int logged;
@@ -108,6 +108,7 @@ static void survive(bool blocking)
     struct weir_topic_options options = {
         .run = run_chain,
         .blocking = blocking,
+        /* time is the subject */
         .options = {"retry=1ms...", "lease=300ms", "max_crashes=100"}};
 
     if (!blocking) {

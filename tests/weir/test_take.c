@@ -170,9 +170,7 @@ TEST(a_take_whose_job_was_deleted_is_refused_and_its_neighbour_is_not)
 
 TEST(a_lease_that_is_lost_is_told_once_and_the_take_stays_until_settled)
 {
-    static const char *const brief[] = {"lease=300ms", NULL};
-
-    take_with = brief;
+    take_with = brief_lease;
     host_open(NULL);
     add("a");
     take(1, 1);
@@ -221,10 +219,9 @@ static long long lease_end(void)
 
 TEST(its_lease_is_renewed_as_long_as_it_is_out)
 {
-    static const char *const brief[] = {"lease=300ms", NULL};
     long long first;
 
-    take_with = brief;
+    take_with = brief_lease;
     host_open(NULL);
     add("a");
     take(1, 1);
@@ -319,6 +316,7 @@ TEST(without_memory_a_call_is_refused_and_nothing_is_lost)
 /* One allocation fails of all from the call to the verdict. */
 TEST(whatever_memory_is_missing_a_job_is_settled_or_comes_back)
 {
+    /* time is the subject */
     static const char *const brief[] = {"lease=300ms", "retry=1ms ...",
                                         "max_crashes=100", NULL};
 

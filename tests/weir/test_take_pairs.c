@@ -468,10 +468,9 @@ TEST(a_server_that_was_killed_knows_of_what_was_taken)
 /* The other one is what is left of a worker that died. */
 TEST(what_a_dead_worker_had_is_taken_with_its_crash_and_lost_by_that_one)
 {
-    static const char *const brief[] = {"lease=300ms", NULL};
     struct weir_reactor *other;
 
-    take_with = brief;
+    take_with = brief_lease;
     host_open(NULL);
     other = host_reactor(NULL);
     for (int i = 0; i < 3; i++)
@@ -519,9 +518,7 @@ static void die_with_both(void)
 /* Each of the two is blamed once: from then on it runs alone. */
 static void open_with_blamed(const struct weir_options *options)
 {
-    static const char *const brief[] = {"lease=300ms", NULL};
-
-    take_with = brief;
+    take_with = brief_lease;
     host_open(options);
     add("a");
     add("b");
@@ -581,10 +578,9 @@ TEST(a_call_that_waits_for_who_runs_alone_has_the_next_one_then)
 
 TEST(a_take_that_was_let_go_stays_taken_until_its_lease_ends)
 {
-    static const char *const brief[] = {"lease=300ms", NULL};
     char token[WEIR_TAKE_TOKEN];
 
-    take_with = brief;
+    take_with = brief_lease;
     host_open(NULL);
     add("a");
     take(1, 1);

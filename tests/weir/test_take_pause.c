@@ -14,12 +14,10 @@
 
 TEST_TOGETHER(4)
 
-static const char *const brief[] = {"lease=300ms", NULL};
-
 /* Whatever was renewed until now is over. */
 static void outlast_lease(void)
 {
-    host_pass(320);
+    host_pass(320); /* time is the subject */
 }
 
 /* --- the server ----------------------------------------------------------- */
@@ -35,7 +33,7 @@ static void close_other(void)
 /* The first host has the only job. */
 static void open_with_take(const struct weir_options *options)
 {
-    take_with = brief;
+    take_with = brief_lease;
     host_open(options);
     other = host_reactor(NULL);
     test_at_end(close_other);
@@ -82,7 +80,7 @@ TEST(a_take_outlives_a_server_that_stands_still_where_nobody_else_asks)
 /* Of another kind. */
 static void outlive(const char *kind, const char *topic)
 {
-    take_with = brief;
+    take_with = brief_lease;
     host_open(NULL);
     EXPECT_INT(WEIR_OK, weir_reactor_declare(weir, topic, kind, NULL));
     add_to(topic, NULL);
@@ -238,7 +236,7 @@ static _Noreturn void be_host(void)
 
     host_open_at(server, NULL);
     EXPECT_INT(WEIR_OK, weir_reactor_declare(weir, topic, kind, NULL));
-    take_with = brief;
+    take_with = brief_lease;
     EXPECT_INT(WEIR_OK, call_take(weir, topic, 1, 3600000));
     AWAIT(take_count == 1);
     EXPECT_TRUE(write(child.words[1], "t", 1) == 1);
@@ -272,7 +270,7 @@ static void await_word(const char *wanted, char last)
 /* This process has a host as well, and the other one the only job. */
 static void open_with_child(void)
 {
-    take_with = brief;
+    take_with = brief_lease;
     server = redis_start(NULL);
     for (int i = 0; i < 2; i++) {
         int *ends = i == 0 ? child.orders : child.words;

@@ -12,8 +12,6 @@
 
 TEST_TOGETHER(4)
 
-static const char *const brief[] = {"lease=300ms", NULL};
-
 /* --- killed and started anew ---------------------------------------------- */
 
 static const struct redis_options durable = {
@@ -195,7 +193,7 @@ static void open_impatient(void)
 
 TEST(a_verdict_that_finds_no_server_in_time_says_so_and_the_job_comes_back)
 {
-    take_with = brief;
+    take_with = brief_lease;
     open_impatient();
     add("a");
     take(1, 1);
@@ -432,6 +430,7 @@ TEST(a_verdict_with_a_follow_up_waits_for_a_full_server)
 static void retry_when_full(const char *kind, const char *option,
                             const char *wanted)
 {
+    /* time is the subject */
     const char *const with[] = {kind, option, "lease=3s", NULL};
 
     take_with = with;
@@ -551,7 +550,7 @@ TEST(a_reactor_whose_verdicts_find_no_server_in_time_stops)
 
 TEST(a_reactor_is_freed_without_its_server_and_all_is_told)
 {
-    take_with = brief;
+    take_with = brief_lease;
     host_open_at(redis_start(&durable), NULL);
     take_two();
     redis_kill(server, SIGKILL);
@@ -580,7 +579,7 @@ TEST(a_reactor_is_freed_without_its_server_and_all_is_told)
 
 TEST(a_reactor_stops_and_is_freed_while_a_verdict_waits_for_room)
 {
-    take_with = brief;
+    take_with = brief_lease;
     host_open(NULL);
     add("a");
     take(1, 1);

@@ -272,7 +272,7 @@ void run_drain(struct run *run)
     struct claim_call call = {.kind = "delay",
                               .room = 1000,
                               .most_nodes = 1000,
-                              .lease_ms = 1000,
+                              .lease_ms = 1000, /* time is the subject */
                               .worker = -1};
 
     while (run->model.is_paused)

@@ -131,7 +131,7 @@ static enum weir_verdict run_leave_child(struct weir_job *job)
         return WEIR_DONE;
     (void)close(STDOUT_FILENO);
     (void)close(STDERR_FILENO);
-    (void)poll(NULL, 0, 10000);
+    (void)poll(NULL, 0, 10000); /* time is the subject */
     _exit(0);
 }
 

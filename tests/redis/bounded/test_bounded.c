@@ -294,7 +294,7 @@ TEST(a_verdict_after_the_lease_ended_is_refused)
     struct host *host = open_one(), *other = bounded_open("two", &options);
 
     events_add(host, "a", 1, 2);
-    EXPECT_INT(2, host_claim(host, 300, 300));
+    lease_outlive(host, 2);
     AWAIT(host_claim(other, 300, 3600000) > 0);
     settle_all(host, WEIR__OUTCOME_DONE);
     EXPECT_INT(2, host->refused);
@@ -316,7 +316,7 @@ TEST(a_lease_that_is_renewed_does_not_end)
 
         host->store->ops->renew(host->topic, lease_ms);
         AWAIT(lease_end("a") >= end + 20000);
-        EXPECT_INT(0, host_claim(other, 300, 300));
+        EXPECT_INT(0, host_claim(other, 300, 3600000));
     }
     EXPECT_INT(0, host->lost_token);
     leases_pass(); /* not renewed any more */
@@ -335,13 +335,13 @@ TEST(without_leases_what_is_taken_is_gone)
     options.batch = 2;
     host_serve_with(host, &options);
     events_add(host, "a", 1, 3);
-    EXPECT_INT(2, host_claim(host, 2, 300));
-    EXPECT_INT(1, host_claim(host, 300, 300)); /* nothing holds its group */
+    EXPECT_INT(2, host_claim(host, 2, 3600000));
+    EXPECT_INT(1, host_claim(host, 300, 3600000)); /* nothing holds its group */
     EXPECT_STR("a:1-3 ", events_text(host));
     EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:l:a"));
     host_settle(host, host_take(host), WEIR__OUTCOME_DONE);
     settle_all(host, WEIR__OUTCOME_RETURN); /* but may be given back */
-    AWAIT(host_claim(host, 300, 300) > 0);
+    AWAIT(host_claim(host, 300, 3600000) > 0);
     settle_all(host, WEIR__OUTCOME_DONE);
     bounded_walk();
 }

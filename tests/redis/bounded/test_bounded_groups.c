@@ -263,7 +263,7 @@ TEST(without_leases_groups_keep_their_parts)
     host = bounded_open("host", &options);
     events_add(host, "vip-1", 1, 3);
     event_add(host, "game-1", 1);
-    AWAIT(host_claim(host, 2, 300) > 0);
+    AWAIT(host_claim(host, 2, 3600000) > 0);
     EXPECT_INT(1, claim_some(host));
     EXPECT_STR("vip-1:1-3 ", events_text(host));
     settle_all(host);

@@ -54,6 +54,7 @@ static void serve_all(struct model *model)
 {
     for (unsigned i = 0; i < HOSTS; i++) {
         host_serve_with(model->hosts[i], options_of(model, i));
+        /* time is the subject */
         (void)host_claim(model->hosts[i], 0, 300); /* tells the bounds */
     }
     (void)redis_int(proc, "DEL weir:{t}:idle");
@@ -200,7 +201,7 @@ static void claim(struct model *model)
 
     if (host->runs != NULL)
         return;
-    (void)host_claim(host, 1 + pick(model, 40), 300);
+    (void)host_claim(host, 1 + pick(model, 40), 300); /* time is the subject */
     for (struct weir__run *run = host->runs; run != NULL; run = run->next)
         note_run(model, at, run);
 }
@@ -275,7 +276,7 @@ static void work_off(struct model *model, unsigned at)
     struct host *host = model->hosts[at];
 
     host_settle_all(host, WEIR__OUTCOME_DONE);
-    (void)host_claim(host, 1000, 300);
+    (void)host_claim(host, 1000, 300); /* time is the subject */
     for (struct weir__run *run = host->runs; run != NULL; run = run->next)
         note_run(model, at, run);
     host_settle_all(host, WEIR__OUTCOME_DONE);

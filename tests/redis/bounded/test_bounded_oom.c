@@ -6,7 +6,7 @@
 /* Bounded topics when memory runs out, at each allocation in turn: no event is
  * lost, none counts twice, and each request is answered or refused. */
 
-enum { SWEEP = 60, LEASE_MS = 100 };
+enum { SWEEP = 60, LEASE_MS = 100 }; /* time is the subject */
 
 static int requests, answers, added;
 

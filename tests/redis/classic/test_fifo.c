@@ -10,10 +10,13 @@
 /* The stores of sync and concurrent topics on a real server. Leases end where
  * they are short. */
 
+/* time is the subject */
 static const char *const atomic[] = {"delay=0ms", "lease=300ms", "lock=no",
                                      NULL};
+/* time is the subject */
 static const char *const two_step[] = {"delay=0ms", "lease=300ms",
                                        "parking=two-step", NULL};
+/* time is the subject */
 static const char *const four_short[] = {"delay=0ms", "lease=300ms", "lock=no",
                                          "consumers=4", NULL};
 static const char *const four[] = {"delay=0ms", "lease=60s", "lock=no",
@@ -72,7 +75,7 @@ TEST(a_crash_after_taking_and_parking_in_one_step_loses_nothing)
     take_and_die(atomic);
     EXPECT_INT(1, parked());
     heir = host_open_as("heir", "concurrent", atomic);
-    AWAIT(host_claim(heir, 10, 300) == 1);
+    AWAIT(host_claim(heir, 10, 3600000) == 1);
     EXPECT_STR("42", run_id(heir->runs));
     host_settle_all(heir, WEIR__OUTCOME_DONE);
     host_await_settled(heir);
@@ -87,7 +90,7 @@ TEST(a_verdict_on_what_somebody_else_has_by_now_is_refused)
     struct host *host = host_open_as("w1", "concurrent", atomic);
 
     host_add(host, "42", 0);
-    AWAIT(host_claim(host, 10, 300) == 1);
+    AWAIT(host_claim(host, 10, 3600000) == 1);
     (void)redis_int(proc, "DEL weir:{t}:parked");
     host_settle_all(host, WEIR__OUTCOME_DONE);
     AWAIT(host->settled == 1);
@@ -101,7 +104,7 @@ TEST(the_owner_is_told_that_its_lease_ended)
     uint64_t token;
 
     host_add(host, "42", 0);
-    AWAIT(host_claim(host, 10, 300) == 1);
+    AWAIT(host_claim(host, 10, 3600000) == 1);
     token = host->runs->token;
     (void)redis_int(proc, "DEL weir:{t}:alive");
     AWAIT(host->lost_token == token);
@@ -109,7 +112,7 @@ TEST(the_owner_is_told_that_its_lease_ended)
 
 TEST(a_claim_on_an_empty_queue_gets_nothing)
 {
-    EXPECT_INT(0, host_claim(host_open_as("w1", "sync", locked), 10, 300));
+    EXPECT_INT(0, host_claim(host_open_as("w1", "sync", locked), 10, 3600000));
 }
 
 TEST(a_worker_that_begins_with_an_empty_queue_is_woken_by_the_first_push)
@@ -130,7 +133,7 @@ static void check_order(const char *kind, const char *const *options)
     struct host *busy = host_open_as("w2", kind, options);
 
     host_add(busy, "42", 0);
-    AWAIT(host_claim(busy, 10, 300) == 1);
+    AWAIT(host_claim(busy, 10, 3600000) == 1);
     (void)host_open_as("w1", kind, options);
     AWAIT(sleep_in_order("w2 w1"));
     host_settle_all(busy, WEIR__OUTCOME_DONE);
@@ -158,7 +161,7 @@ TEST(a_consumer_that_finds_nothing_knows_what_the_other_one_found)
     busy = host_open_as("w2", "concurrent", two);
     AWAIT(weir__classic_topic_of(busy->topic)->length == 2);
     (void)redis_text(proc, "LPOP weir:{t}:fifo"); /* they connect still */
-    AWAIT(host_claim(busy, 10, 300) == 1);
+    AWAIT(host_claim(busy, 10, 3600000) == 1);
     (void)host_open_as("w1", "concurrent", four);
     AWAIT(sleep_in_order("w2 w1"));
 }
@@ -170,7 +173,7 @@ TEST(a_topic_of_another_kind_is_left_alone)
 
     (void)redis_int(proc, "HSET weir:{t}:meta kind delay");
     host = host_open_as("w1", "sync", locked);
-    EXPECT_INT(0, host_claim(host, 10, 300));
+    EXPECT_INT(0, host_claim(host, 10, 3600000));
     EXPECT_INT(WEIR_EKIND, host->claimed.code);
     host_add(host, "42", 0);
     AWAIT(host->failed == 1);
@@ -193,7 +196,7 @@ TEST(a_message_of_a_newer_version_is_left_alone)
     push(newer, sizeof(newer) - 1);
     host = host_open_as("w1", "sync", locked);
     AWAIT(strstr(world_log, "newer version of weir") != NULL);
-    EXPECT_INT(0, host_claim(host, 10, 300));
+    EXPECT_INT(0, host_claim(host, 10, 3600000));
     AWAIT(waiting() == 1);
 }
 
@@ -204,7 +207,7 @@ TEST(an_unreadable_message_comes_as_malformed)
 
     push("junk", 4);
     host = host_open_as("w1", "sync", locked);
-    AWAIT(host_claim(host, 10, 300) == 1);
+    AWAIT(host_claim(host, 10, 3600000) == 1);
     EXPECT_TRUE(host->runs->is_malformed);
     host->runs->record.reason = weir__slice_str("malformed");
     host_settle_all(host, WEIR__OUTCOME_DEAD);
@@ -222,7 +225,7 @@ static void work_despite_cuts(struct host *host, uint8_t *ran, size_t count)
     while (distinct < count) {
         int number;
 
-        (void)host_claim(host, 10, 300);
+        (void)host_claim(host, 10, 3600000);
         while (host->runs != NULL) {
             struct weir__run *run = host_take(host);
 

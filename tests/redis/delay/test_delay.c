@@ -196,7 +196,7 @@ TEST(a_verdict_that_a_full_server_cannot_keep_is_told_when_it_can)
 
     host_add(host, "a", 0);
     AWAIT(host->added == 1);
-    EXPECT_INT(1, host_claim(host, 10, 300));
+    EXPECT_INT(1, host_claim(host, 10, 3600000));
     EXPECT_STR("OK", redis_text(proc, "CONFIG SET maxmemory 1"));
     host_settle_all(host, WEIR__OUTCOME_RETRY);
     AWAIT(strstr(world_log, "is it full?") != NULL);
@@ -205,7 +205,7 @@ TEST(a_verdict_that_a_full_server_cannot_keep_is_told_when_it_can)
     host_await_settled(host);
     EXPECT_INT(0, host->refused);
     EXPECT_TRUE(strstr(world_log, "too late") == NULL);
-    EXPECT_INT(1, host_claim(host, 10, 300));
+    EXPECT_INT(1, host_claim(host, 10, 3600000));
 }
 
 /* Nobody else renews it: its worker holds a verdict. */
@@ -239,7 +239,7 @@ TEST(a_full_server_settles_what_needs_no_room)
         host_add(host, id, 0);
     }
     AWAIT(host->added == 5);
-    EXPECT_INT(5, host_claim(host, 10, 300));
+    EXPECT_INT(5, host_claim(host, 10, 3600000));
     EXPECT_STR("OK", redis_text(proc, "CONFIG SET maxmemory 1"));
     for (int i = 0; i < 5; i++)
         host_settle(host, host_take(host),

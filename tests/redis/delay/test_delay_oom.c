@@ -127,6 +127,7 @@ static uint64_t done_count(struct host *host)
 
 TEST(jobs_survive_a_worker_without_memory)
 {
+    /* time is the subject */
     struct weir__claim claim = {.room = 100, .lease_ms = 50};
 
     struct host *host = host_open("w1");

@@ -21,6 +21,7 @@ static int times_logged(const char *text)
 
 static void ask_claim(struct host *host)
 {
+    /* time is the subject */
     const struct weir__claim claim = {.room = 1, .lease_ms = 1000};
     int before = host->claims;
 
@@ -48,7 +49,7 @@ static void expect_work(struct host *host)
 {
     host_add(host, "late", 0);
     AWAIT(host->added == 1);
-    AWAIT(host_claim(host, 10, 1000) == 1);
+    AWAIT(host_claim(host, 10, 1000) == 1); /* time is the subject */
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
 }
@@ -76,7 +77,7 @@ static void hold_verdicts(struct host *host, struct host *other)
     }
     while (world_clock(NULL) - start_ns < INT64_C(1500000000)) {
         EXPECT_INT(0, host_claim(other, 10, OTHER_MS));
-        EXPECT_INT(0, host_claim(host, 10, 500));
+        EXPECT_INT(0, host_claim(host, 10, 500)); /* time is the subject */
     }
     EXPECT_INT(3, host->store->ops->unsettled(host->topic));
 }
@@ -98,7 +99,7 @@ static void claim_three(struct host *host)
 {
     host_add_numbered(host, 0, 3, 0);
     AWAIT(host->added == 3);
-    EXPECT_INT(3, host_claim(host, 10, 500));
+    EXPECT_INT(3, host_claim(host, 10, 500)); /* time is the subject */
 }
 
 TEST(verdicts_that_lack_replicas_are_told_once_there_are_some)

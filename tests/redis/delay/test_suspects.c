@@ -10,7 +10,7 @@
 /* What becomes of jobs whose workers die: a worker dies when its store is
  * closed before it settles anything. */
 
-enum { LEASE_MS = 300 };
+enum { LEASE_MS = 300 }; /* time is the subject */
 
 /* A worker that has claimed all jobs of the topic, once they can be had. */
 static struct host *worker_with(const char *name, size_t jobs)

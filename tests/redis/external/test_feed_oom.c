@@ -8,7 +8,7 @@
 /* Lists and streams when memory runs out, at each allocation in turn: no entry
  * is lost, none counts twice, and each request is answered or refused. */
 
-enum { SWEEP = 60, LEASE_MS = 100 };
+enum { SWEEP = 60, LEASE_MS = 100 }; /* time is the subject */
 
 static int requests, answers;
 

@@ -52,6 +52,12 @@ void leases_pass(void)
     EXPECT_TRUE(redis_int(proc, "EVAL %s 1 weir:{t}:lease", pass) > 0);
 }
 
+void lease_outlive(struct host *host, size_t jobs)
+{
+    EXPECT_INT(jobs, host_claim(host, jobs, LEASE_LONG_MS));
+    leases_pass();
+}
+
 void due_now(const char *key, const char *member)
 {
     EXPECT_INT(1, redis_int(proc, "ZADD weir:{t}:%s XX CH 1 %s", key, member));

@@ -8,6 +8,7 @@
 
 #include "tests/redis/store/store_fixture.h"
 
+/* time is the subject */
 enum { LEASE_SHORT_MS = 300, LEASE_LONG_MS = 3600000 };
 
 /* Claim nothing with the short lease: from now on the host's keeper renews each
@@ -24,6 +25,9 @@ int64_t lease_end(const char *name);
 /* Until it was renewed so often it stands, and `other` (NULL: nobody asks) gets
  * nothing. */
 void lease_hold(const char *name, int times, struct host *other);
+
+/* Claim so many jobs, whose lease ends before anything else happens. */
+void lease_outlive(struct host *host, size_t jobs);
 
 /* All of them ended long ago. */
 void leases_pass(void);

@@ -276,7 +276,7 @@ void place_turn(void)
     (void)ev_run(loop, EVRUN_ONCE); /* the tick keeps it alive */
 }
 
-void pass_ms(int ms)
+void place_pass(int ms)
 {
     int64_t until = weir__monotonic_ms() + ms;
 

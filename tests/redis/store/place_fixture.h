@@ -108,6 +108,6 @@ extern struct patience place_patience;
     place_turn()
 
 /* So much time of the loop. */
-void pass_ms(int ms);
+void place_pass(int ms);
 
 #endif

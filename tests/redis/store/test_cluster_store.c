@@ -88,7 +88,7 @@ TEST(a_server_that_was_a_node_and_is_none_serves_all)
     AWAIT(strlen(answers) == 1);
     EXPECT_STR("aa", said(0));
     AWAIT(!weir__cluster_is_one(store));
-    pass_ms(1200);
+    place_pass(1200); /* time is the subject */
     EXPECT_INT(2, heard(0, "CLUSTER SLOTS"));
 }
 

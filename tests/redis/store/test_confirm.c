@@ -104,7 +104,7 @@ static void expect_waits(struct host *host, int added)
     int before = host->added + host->failed;
 
     AWAIT(count_of("added") == added);
-    world_pass(300);
+    world_pass(200);
     EXPECT_INT(before, host->added + host->failed);
 }
 
@@ -236,7 +236,7 @@ TEST(another_server_than_that_which_has_the_job_confirms_nothing)
     proc = replica;
     follow(third);
     AWAIT(strstr(redis_text(replica, "CLIENT LIST"), ":wait ") != NULL);
-    world_pass(500);
+    world_pass(200);
     EXPECT_INT(0, host->added);
     EXPECT_INT(0, redis_int(replica, "HEXISTS weir:{t}:ids a"));
     redis_kill(old, SIGKILL);
@@ -314,7 +314,7 @@ TEST(a_server_that_takes_no_writes_confirms_nothing_and_is_asked_now_and_then)
     redis_kill(replica, SIGCONT);
     begin = ev_time();
     waits = redis_calls(proc, "wait");
-    world_pass(1000);
+    world_pass(1000); /* time is the subject */
     EXPECT_INT(0, host->added);
     EXPECT_TRUE((double)(redis_calls(proc, "wait") - waits) <=
                 2 + (ev_time() - begin) / .2);

@@ -12,7 +12,7 @@
 /* A replica that has not heard of the last claims takes over: what it does not
  * know is above the tokens that it gives out, and who lives keeps its jobs. */
 
-enum { LEASE_MS = 4000, GRACE_US = 2000000 };
+enum { LEASE_MS = 4000, GRACE_US = 2000000 }; /* time is the subject */
 
 /* --- servers -------------------------------------------------------------- */
 
@@ -198,6 +198,7 @@ TEST(a_stream_topic_outlives_its_server)
 static struct host *open_concurrent(const char *worker)
 {
     static const char *const options[] = {"delay=0ms", "consumers=1",
+                                          /* time is the subject */
                                           "lease=4s", NULL};
 
     return host_open_as(worker, "concurrent", options);
@@ -232,6 +233,7 @@ TEST(a_concurrent_topic_outlives_its_server)
 static struct host *open_sync(const char *worker)
 {
     static const char *const options[] = {"delay=0ms", "consumers=1",
+                                          /* time is the subject */
                                           "lease=1s", NULL};
 
     return host_open_as(worker, "sync", options);

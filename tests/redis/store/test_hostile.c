@@ -116,11 +116,11 @@ TEST(a_record_of_a_newer_version_is_left_alone_and_said_once)
 {
     open_with_pack();
     write_at(HEADER + OFFSETS + RECORD + 1, "\x02", 1);
-    EXPECT_INT(2, host_claim(host, 10, 300));
+    EXPECT_INT(2, host_claim(host, 10, 300)); /* time is the subject */
     EXPECT_INT(1, host->lost);
     EXPECT_INT(2, settle_claimed());
     while (host->lost < 2) /* its lease ran out, it is claimed once more */
-        (void)host_claim(host, 10, 300);
+        (void)host_claim(host, 10, 300); /* time is the subject */
     EXPECT_CONTAINS("newer version", world_log);
     EXPECT_TRUE(strstr(strstr(world_log, "newer version") + 1,
                        "newer version") == NULL);
@@ -331,7 +331,7 @@ TEST(jobs_fetched_with_a_pack_that_is_too_large_run_after_their_lease)
     host_add(host, "beside", 0);
     AWAIT(host->added == 4);
     while (host_dead(host, 10) < 3 || sound < 1) {
-        (void)host_claim(host, 10, 1000);
+        (void)host_claim(host, 10, 1000); /* time is the subject */
         sound += settle_claimed();
     }
     EXPECT_INT(1, sound);

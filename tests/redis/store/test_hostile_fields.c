@@ -228,9 +228,10 @@ TEST(a_lease_that_ends_over_what_is_no_node_gives_back_the_nodes)
     host = host_open("w1");
     begin(&delay_kind);
     add_jobs();
-    EXPECT_INT(3, host_claim(host, 10, 50));
+    EXPECT_INT(3, host_claim(host, 10, 3600000));
     (void)redis_int(proc, "ZADD weir:{t}:run %s garbage %s abcdefghijkl9030",
                     lease_name(host->runs), lease_name(host->runs));
+    leases_pass();
     host_close(host);
     host = host_open("w2");
     AWAIT(host_claim(host, 0, 60000) == 0 &&
@@ -344,7 +345,7 @@ TEST(counters_of_entries_that_are_none_count_as_nothing)
         host = host_open_kind("w1", "list");
         begin(&list_kind);
         add_to_list();
-        EXPECT_INT(3, host_claim(host, 10, 50));
+        lease_outlive(host, 3);
         host_close(host);
         host = host_open_kind("w2", "list");
         (void)redis_int(proc, "HSET weir:{t}:past ~0000000000000002 %s",
@@ -366,6 +367,7 @@ static const struct kind fifo_kind = {
 
 static void poison_fifo(const char *name)
 {
+    /* time is the subject */
     static const char *const options[] = {"delay=0ms", "lease=300ms",
                                           "consumers=2", NULL};
 

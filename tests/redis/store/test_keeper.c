@@ -95,9 +95,10 @@ TEST(a_lease_that_is_lost_is_not_called_kept)
     struct host *one = host_open("w1"), *other = host_open("w2");
     struct weir__run *run;
 
+    lease_look(one);
     host_add(one, "a", 0);
     AWAIT(one->added == 1);
-    EXPECT_INT(1, host_claim(one, 1, 300));
+    lease_outlive(one, 1);
     AWAIT(host_claim(other, 1, 60000) == 1);
     EXPECT_STR("OK", redis_text(proc, "CONFIG RESETSTAT"));
     run = enter(one, 60000);
@@ -286,7 +287,7 @@ TEST(the_keeper_knows_no_scripts_and_loads_them)
 
     host_add(one, "a", 0);
     AWAIT(one->added == 1);
-    EXPECT_INT(1, host_claim(one, 1, 300));
+    EXPECT_INT(1, host_claim(one, 1, LEASE_LONG_MS));
     run = enter(one, 200);
     EXPECT_STR("OK", redis_text(proc, "SCRIPT FLUSH"));
     AWAIT(host_show(other, "a") == WEIR_OK &&

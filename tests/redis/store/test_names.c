@@ -107,7 +107,7 @@ TEST(two_workers_with_one_name_for_a_pack_lose_no_retry)
     add_one(one, "a");
     add_one(other, "b");
     EXPECT_INT(1, host_claim(one, 1, 60000));
-    EXPECT_INT(1, host_claim(other, 1, 1000));
+    EXPECT_INT(1, host_claim(other, 1, 1000)); /* time is the subject */
     (void)snprintf(id, sizeof(id), "%s", run_id(other->runs)); /* fits */
     name_alike(one, other);
     host_settle_all(one, WEIR__OUTCOME_RETRY);
@@ -142,7 +142,7 @@ TEST(two_workers_with_one_name_for_a_pack_send_on_what_is_their_own)
     add_one(one, "a");
     add_one(other, "b");
     EXPECT_INT(1, host_claim(one, 1, 60000));
-    EXPECT_INT(1, host_claim(other, 1, 1000));
+    EXPECT_INT(1, host_claim(other, 1, 1000)); /* time is the subject */
     (void)snprintf(id, sizeof(id), "%s", run_id(other->runs)); /* fits */
     name_alike(one, other);
     follow_to(one, "one");

@@ -128,10 +128,10 @@ TEST(nodes_that_name_each_other_are_asked_slowly)
     node_run(1, 1, rules[1], 1);
     store_open(0, 2500);
     say("ab", WEIR__SEND_AGAIN);
-    pass_ms(300);
+    place_pass(300); /* time is the subject */
     before = asked();
     begun_ms = weir__monotonic_ms();
-    pass_ms(2000);
+    place_pass(2000); /* time is the subject */
     EXPECT_TRUE(asked() - before <=
                 20 * (weir__monotonic_ms() - begun_ms) / 1000 + 12);
     AWAIT(strlen(answers) == 4);

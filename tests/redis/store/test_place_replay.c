@@ -122,7 +122,7 @@ TEST(a_slot_that_comes_back_is_told_again_at_both_ends)
     AWAIT(strlen(answers) == 2);
     say_script("c", REPLAY);
     AWAIT(strlen(answers) == 3);
-    pass_ms(150); /* else it goes in a circle */
+    place_pass(150); /* else it goes in a circle */
     say_script("de", REPLAY);
     AWAIT(strlen(answers) == 5);
     /* Once each, unless the nodes are slow: then it goes in a circle. */
