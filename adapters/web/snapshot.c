@@ -25,6 +25,7 @@ struct entry {
     struct weir__snapshot *snapshot;
     int64_t serving; /* workers of this round that told so up to now */
     bool is_kept;    /* while names are taken: it is among them */
+    bool was_missed; /* the last round did not reach it */
 };
 
 struct weir__snapshot {
@@ -41,6 +42,7 @@ struct weir__snapshot {
     bool is_asking;   /* for what topics have */
     bool is_wanted;   /* somebody looked since the round began */
     bool has_unnamed; /* a worker serves more topics than it tells */
+    bool has_missed;  /* the round did not reach topics that are not away */
     double began_s;
     int code, round_code;
     int64_t taken_ms; /* 0: never */
@@ -66,7 +68,8 @@ static void end_round(struct weir__snapshot *snapshot)
         snapshot->version++;
     snapshot->code = code;
     if (code == WEIR_OK) {
-        snapshot->taken_ms = (int64_t)(ev_now(snapshot->loop) * 1000.0);
+        if (!snapshot->has_missed)
+            snapshot->taken_ms = (int64_t)(ev_now(snapshot->loop) * 1000.0);
         snapshot->rounds++;
         rest_s = rest_s > past_s ? rest_s - past_s : 0.0;
     }
@@ -78,15 +81,21 @@ static void end_round(struct weir__snapshot *snapshot)
 
 /* --- a topic -------------------------------------------------------------- */
 
-/* Answers that say nothing of the topic end the round. */
+/* Answers that say nothing of the topic end the round. One server may be lost
+ * in the middle of a round, and then no round follows that reaches its topics.
+ * So a known topic is away only when two rounds in turn did not reach it. */
 static void take_code(struct entry *entry, int code)
 {
     struct weir__snapshot *snapshot = entry->snapshot;
     struct weir__stats_row *row = &entry->view.row;
     const bool was_shown = row->is_shown, was_away = row->is_away;
+    const bool is_missed = code != WEIR_OK && code != WEIR_ENOTFOUND;
 
     row->is_shown = code != WEIR_ENOTFOUND;
-    row->is_away = code != WEIR_OK && code != WEIR_ENOTFOUND;
+    row->is_away = is_missed && (entry->was_missed || row->kind[0] == '\0' ||
+                                 entry->view.is_of_new_kind);
+    entry->was_missed = is_missed;
+    snapshot->has_missed |= is_missed && !row->is_away;
     if (row->is_shown != was_shown || row->is_away != was_away)
         snapshot->version++;
     if (code == WEIR_ENOMEM || code == WEIR_ECANCELED)
@@ -398,7 +407,7 @@ static void on_round(struct ev_loop *loop, struct ev_timer *timer, int events)
     (void)events;
     WEIR_ASSERT(!snapshot->is_in_round && snapshot->waiting == 0);
     snapshot->is_in_round = true;
-    snapshot->is_wanted = false;
+    snapshot->is_wanted = snapshot->has_missed = false;
     snapshot->began_s = ev_now(snapshot->loop);
     snapshot->name_count = 0;
     snapshot->round_code =

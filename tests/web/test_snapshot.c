@@ -325,13 +325,38 @@ TEST(a_server_that_is_away_is_told_and_asked_again)
     EXPECT_INT(3, topic_count());
     names_code = WEIR_OK;
     stats_code = WEIR_ECONN;
-    play_round();
+    for (int i = 0; i < 2; i++) {
+        weir__snapshot_look(snapshot);
+        play_round();
+    }
     EXPECT_INT(WEIR_OK, weir__snapshot_code(snapshot));
     EXPECT_TRUE(topic(1)->row.is_away);
     stats_code = WEIR_OK;
     weir__snapshot_look(snapshot);
     play_round();
     EXPECT_TRUE(!topic(1)->row.is_away);
+    stop();
+}
+
+TEST(topics_stay_as_they_were_when_the_server_goes_in_the_middle_of_a_round)
+{
+    int64_t taken_ms;
+
+    name_topics(3);
+    done_total = 7;
+    start();
+    play_round();
+    taken_ms = weir__snapshot_taken_ms(snapshot);
+    stats_code = WEIR_ECONN;
+    weir__snapshot_look(snapshot);
+    play_round();
+    names_code = WEIR_ECONN;
+    weir__snapshot_look(snapshot);
+    play_round();
+    EXPECT_INT(WEIR_ECONN, weir__snapshot_code(snapshot));
+    EXPECT_TRUE(topic(1)->row.is_shown && !topic(1)->row.is_away);
+    EXPECT_INT(7, topic(1)->row.stats.done_total);
+    EXPECT_INT(taken_ms, weir__snapshot_taken_ms(snapshot));
     stop();
 }
 
