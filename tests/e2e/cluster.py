@@ -16,6 +16,7 @@ SLOTS = 16384
 NODE_TIMEOUT_MS = 2000
 GIVEN_UP_S = 5  # so long servers try to hand over, and clients wait
 ELECTION_S = 4 * NODE_TIMEOUT_MS / 1000  # between two elections of a replica
+ELECTIONS = "cluster-replica-no-failover", "no"  # by timeout, as of servers
 
 # Arguments of nodes that are known by a name; Redis 6.2 knows addresses only.
 NAMES = ("--cluster-announce-hostname", "localhost",
@@ -70,6 +71,7 @@ class Node(Server):
         super().__init__(
             place, "--cluster-enabled", "yes", "--cluster-node-timeout",
             str(NODE_TIMEOUT_MS), "--cluster-allow-replica-migration", "no",
+            "--cluster-replica-no-failover", "yes",
             "--repl-diskless-sync-delay", "0", *args, name=name)
         self.id = ask(self, "CLUSTER", "MYID").decode()
 
@@ -110,7 +112,8 @@ class Node(Server):
 class Cluster:
     """nodes[0] to nodes[primaries - 1] are the primaries, with the slots spread
     evenly; behind them the first replica of each, and so on; behind these what
-    was added."""
+    was added. A replica takes over by command, without ELECTIONS not by
+    timeout."""
 
     def __init__(self, place, primaries=3, replicas=0, args=()):
         self.place, self.args, self.nodes = place, args, []
@@ -223,8 +226,18 @@ class Cluster:
 
     # faults
 
+    def take_over(self, old):
+        """By command, from a primary that was killed or stopped. Returns its
+        replica, which has read all that a killed one sent."""
+        replica = self.replica_of(old)
+        if not old.is_paused:
+            eventually(lambda: not replica.is_connected(), "it has read all")
+        ask(replica, "CLUSTER", "FAILOVER", "TAKEOVER")
+        self.await_well()
+        return replica
+
     def await_promoted(self, old, slot):
-        """Returns who has the slot in place of the old one."""
+        """By timeout: returns who has the slot in place of the old one."""
         found = eventually(lambda: self.owner(slot) not in (None, old) and
                            self.owner(slot), "another node has the slot")
         self.await_well()

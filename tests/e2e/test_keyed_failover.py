@@ -29,10 +29,6 @@ def kill_primary(trio):
     return at
 
 
-def await_switch(trio):
-    return trio.await_switch(trio.servers[0])
-
-
 def later(place, name, *flags):
     """A worker whose runs end when there is a file `end`."""
     return place.work(place.handler("later", file=name, until="end"),
@@ -55,12 +51,12 @@ def expect_keys_free(server):
 # --- keys -------------------------------------------------------------------
 
 
-def hold_keys(place, trio):
+def hold_keys(place, lease):
     """The first jobs of three keys run; returns their worker."""
     set_topic(place, "key_parallel=1")
     add_jobs(place, [job for i in range(3) for key in "abc"
                      for job in keyed(key, 1, i, priority="high")])
-    first = later(place, "held", "--concurrency", "3", "--lease", "5s")
+    first = later(place, "held", "--concurrency", "3", "--lease", lease)
     eventually(lambda: len(started(place, "held")) == 3, "three of them run")
     expect(["a-0", "b-0", "c-0"], sorted(started(place, "held")))
     return first
@@ -68,11 +64,11 @@ def hold_keys(place, trio):
 
 @test
 def what_runs_of_a_key_is_known_to_the_server_that_took_over(place):
-    trio = Trio(place, down_ms=2000)
-    first = hold_keys(place, trio)
-    second = trace(place, lease="5s")
+    trio = Trio(place)
+    first = hold_keys(place, "1h")
+    second = trace(place, lease="1h")
     kill_primary(trio)
-    new = await_switch(trio)
+    new = trio.fail_over()
     add_jobs(place, keyed("d", 1, priority="low"))
     await_ran(place, 1)
     expect(["d-0"], ran(place), "each other key has one that runs already")
@@ -89,12 +85,12 @@ def what_runs_of_a_key_is_known_to_the_server_that_took_over(place):
 
 @test
 def a_key_is_free_though_worker_and_primary_died_together(place):
-    trio = Trio(place, down_ms=2000)
-    first = hold_keys(place, trio)
+    trio = Trio(place)
+    first = hold_keys(place, "5s")
     kill_primary(trio)
     kill(first)
-    new = await_switch(trio)
-    second = trace(place, lease="5s")
+    new = trio.fail_over()
+    second = trace(place, lease="1h")
     await_ran(place, 9)
     await_stats(place, done_total=9, running=0, ready=0)
     stop_cleanly(second)
@@ -142,7 +138,7 @@ def expect_all_ran(place, producer, workers):
 
 @test
 def jobs_with_keys_outlive_primaries_that_die_at_work(place):
-    trio = Trio(place, down_ms=1000)
+    trio = Trio(place)
     set_topic(place, "key_parallel=1", "durability=replica")
     workers = [execute(place, "w%d" % i, lease="5s") for i in range(2)]
     producer = Producer(place)
@@ -150,7 +146,7 @@ def jobs_with_keys_outlive_primaries_that_die_at_work(place):
     for _ in range(2):
         old = trio.primary()
         old.kill()
-        trio.await_switch(old)
+        trio.fail_over()
         count = len(ledger(place))
         eventually(lambda: len(ledger(place)) > count + 40, "jobs run")
         old.start()
@@ -168,10 +164,9 @@ def jobs_with_keys_outlive_a_primary_of_a_cluster(place):
     workers = [execute(place, "w%d" % i, lease="5s") for i in range(2)]
     producer = Producer(place)
     eventually(lambda: len(ledger(place)) > 40, "jobs run")
-    slot = slot_of("{t}")
-    old = cluster.owner(slot)
+    old = cluster.owner(slot_of("{t}"))
     old.kill()
-    new = cluster.await_promoted(old, slot)
+    new = cluster.take_over(old)
     count = len(ledger(place))
     eventually(lambda: len(ledger(place)) > count + 40, "jobs run")
     old.start()
@@ -203,12 +198,12 @@ def times(place, name):
 
 @test
 def each_time_has_one_job_though_a_server_took_over(place):
-    trio = Trio(place, down_ms=1000)
+    trio = Trio(place)
     add_schedule(place, "s", "--every", "1s", "--missed", "all")
     workers = [trace(place, lease="1h") for _ in range(2)]
     await_schedule(place, "s", 2)
     at = kill_primary(trio)
-    await_switch(trio)
+    trio.fail_over()
     eventually(lambda: times(place, "s")[-1] > at + 5000, "it goes on")
     await_tick(place)
     for worker in workers:
@@ -220,14 +215,15 @@ def each_time_has_one_job_though_a_server_took_over(place):
 
 @test
 def each_time_has_a_job_though_a_primary_died_with_what_it_had_said(place):
-    trio = Trio(place, down_ms=1000)
+    trio = Trio(place)
     add_schedule(place, "s", "--every", "1s", "--missed", "all")
-    workers = [trace(place, lease="1h") for _ in range(2)]
+    # The lease of a claim that a dead primary did not answer must end.
+    workers = [trace(place, lease="5s") for _ in range(2)]
     for _ in range(2):
         await_schedule(place, "s", len(times(place, "s")) + 2)
         old = trio.primary()
         old.kill()
-        trio.await_switch(old)
+        trio.fail_over()
         old.start()
         eventually(lambda: role(old) == "slave", "it is a replica")
         trio.await_replicas()
@@ -243,14 +239,15 @@ def each_time_has_a_job_though_a_primary_died_with_what_it_had_said(place):
 @test
 def times_without_a_server_have_no_job_of_their_own(place):
     """The last of them has one with once, and may have with skip."""
-    trio = Trio(place, down_ms=4000)
+    trio = Trio(place)
     for missed in ("once", "skip"):
         add_schedule(place, missed, "--every", "1s", "--missed", missed)
     worker = trace(place, lease="1h")
     for missed in ("once", "skip"):
         await_schedule(place, missed, 2)
     at = kill_primary(trio)
-    await_switch(trio)
+    eventually(lambda: time.time() * 1000 > at + 4000, "three times pass")
+    trio.fail_over()
     for missed in ("once", "skip"):
         eventually(lambda: times(place, missed)[-1] > at + 5000, "it goes on")
     stop_cleanly(worker)
@@ -262,12 +259,12 @@ def times_without_a_server_have_no_job_of_their_own(place):
 
 @test
 def with_overlap_skip_a_job_that_runs_over_a_failover_is_the_only_one(place):
-    trio = Trio(place, down_ms=1000)
+    trio = Trio(place)
     add_schedule(place, "s", "--every", "1s", "--overlap", "skip")
     worker = later(place, "runs", "--concurrency", "4", "--lease", "1h")
     eventually(lambda: started(place, "runs"), "its job runs")
     at = kill_primary(trio)
-    await_switch(trio)
+    trio.fail_over()
 
     eventually(lambda: any((job["due_ms"] or 0) > at + 4000 for job in
                            place.ok("list", "t") if job["id"] == "s@next"),
@@ -293,14 +290,14 @@ def expect_held(place, holder, *args):
 
 @test
 def a_unique_key_is_held_over_a_failover_until_its_job_is_done(place):
-    trio = Trio(place, down_ms=2000)
+    trio = Trio(place)
     hour = ("--unique", "day", "--for", "1d")
     place.add("t", "1", "--unique", "k", "--key", "a")
     place.add("t", "2", *hour)
     worker = later(place, "runs", "--concurrency", "9", "--lease", "1h")
     eventually(lambda: len(started(place, "runs")) == 2, "both run")
     kill_primary(trio)
-    await_switch(trio)
+    trio.fail_over()
     expect_held(place, "1", "--unique", "k")
     expect_held(place, "1", "--unique", "k", "--else", "replace")
     place.write("end", "")

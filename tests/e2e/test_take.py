@@ -287,16 +287,15 @@ def a_token_is_good_on_the_server_that_took_over(place):
 @test
 def a_take_that_waits_goes_on_at_the_server_that_took_over(place):
     use_good_plugins(place)
-    trio = Trio(place, down_ms=1000)
+    trio = Trio(place)
     place.add("t", "first")
     expect(1, settle(place, take(place), "--done"))
     waiting = place.start("take", "t", "--wait", "1h")
     eventually(lambda: trio.primary().tell("ZCARD weir:{t}:idle") == ":1",
                "it waits")
     trio.await_replicas()
-    old = trio.primary()
-    old.kill()
-    trio.await_switch(old)
+    trio.primary().kill()
+    trio.fail_over()
     eventually(lambda: place.weir("add", "t", "--id", "a").code in (0, 4),
                "it is added")
     out, err = waiting.communicate(timeout=PATIENCE)

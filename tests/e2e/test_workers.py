@@ -318,7 +318,7 @@ def nodes_of_a_cluster_know_the_same_workers(place):
     old = cluster.owner(slot)
     expect(3, ask(old, "HLEN", KEY))
     kill(old.process)
-    cluster.await_promoted(old, slot)
+    cluster.take_over(old)
     await_workers(place, *names)
 
 
