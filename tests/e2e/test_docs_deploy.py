@@ -7,7 +7,10 @@ import re
 import subprocess
 import sys
 
-from e2e import BUILD, PATIENCE, ROOT, expect, expect_in, expect_true, test
+from e2e import (BUILD, PATIENCE, ROOT, expect, expect_in, expect_true,
+                 run_together, test, time_test)
+
+run_together(3)
 
 
 def page(name="deploy.md"):
@@ -30,39 +33,45 @@ def shown_for(part):
     return re.search(r"```\n(.*?)```", text[at:], re.S).group(1)
 
 
-def deploy(part):
+def deploy(*args):
     expect_isolation()
     return subprocess.run(
         [sys.executable, "-B", os.path.join(ROOT, "docs/examples/deploy.py"),
-         part], text=True, capture_output=True, timeout=PATIENCE * 5,
+         *args], text=True, capture_output=True, timeout=PATIENCE * 5,
         env={**os.environ, "WEIR_BUILD": os.path.abspath(BUILD)})
 
 
-def expect_as_printed(part, shown):
-    done = deploy(part)
+def expect_as_printed(shown, *args):
+    done = deploy(*args)
     expect(shown, done.stdout, done.stderr)
     expect(0, done.returncode, done.stderr)
 
 
 @test
 def a_worker_of_kubernetes_follows_a_name_and_is_seen_alive(_place):
-    expect_as_printed("kubernetes", shown_for("kubernetes"))
+    expect_as_printed(shown_for("kubernetes"), "kubernetes")
 
 
 @test
 def the_set_of_compose_survives_its_primary(_place):
-    expect_as_printed("compose", shown_for("compose"))
+    expect_as_printed(shown_for("compose"), "compose", "--command")
 
 
 @test
 def a_cluster_goes_on_without_a_node_and_while_slots_move(_place):
-    expect_as_printed("cluster", shown_for("cluster"))
+    expect_as_printed(shown_for("cluster"), "cluster", "--command")
+
+
+@time_test
+def both_do_so_when_servers_notice_the_loss_themselves(_place):
+    for part in ("compose", "cluster"):
+        expect_as_printed(shown_for(part), part)
 
 
 @test
 def over_tls_it_does_the_same_or_says_that_this_weir_has_none(_place):
     if os.environ["WEIR_HAS_TLS"] == "1":
-        expect_as_printed("tls", shown_for("compose"))
+        expect_as_printed(shown_for("compose"), "tls", "--command")
     else:
         done = deploy("tls")
         expect((3, ""), (done.returncode, done.stdout), done.stderr)
