@@ -315,7 +315,7 @@ def the_list_of_topics_outlives_the_node_that_has_it(place):
     key = ask(node, "SMEMBERS", "weir:topics")
     expect_true({one.encode() for one in topics} <= set(key), "they are there")
     node.kill()
-    cluster.await_promoted(node, slot_of("weir:topics"))
+    cluster.take_over(node)
     topics += apart(cluster)
     for topic in topics:
         place.add(topic, "2", "--delay", "1h")

@@ -7,7 +7,7 @@ import random
 import signal
 import time
 
-from cluster import Cluster, ask
+from cluster import ELECTIONS, Cluster, ask
 from e2e import eventually, expect, expect_true, test
 from ledger import GROWTH_KIB, SEED, now_ms, resident_kib
 from offsets import Offsets
@@ -20,7 +20,8 @@ class Storm:
     def __init__(self, place):
         self.cluster = Cluster(place, replicas=1,
                                args=("--appendonly", "yes",
-                                     "--appendfsync", "no"))
+                                     "--appendfsync", "no",
+                                     "--" + ELECTIONS[0], ELECTIONS[1]))
         self.random = random.Random(SEED)
         self.traffic = Traffic(place, self.cluster, self.cluster.nodes[0],
                                workers=3)  # the first one is never killed

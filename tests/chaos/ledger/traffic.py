@@ -76,15 +76,15 @@ class Topic:
 
     def judge(self, faults):
         """What is handled without a lease is done at the server a moment before
-        it begins."""
-        jobs = self.producer.end()
+        it begins. Its producer has ended."""
+        jobs = self.producer.jobs
         try:
             eventually(self.is_done, "")
         except AssertionError:
             raise AssertionError("%s is not done: %s" % (
                 self.name, self.place.stats(self.name))) from None
         try:
-            eventually(lambda: self.have_begun(len(jobs)), "", 10.0)
+            eventually(lambda: self.have_begun(len(jobs)), "", 1.0)
         except AssertionError:
             pass  # the account tells which
         account = Account(jobs, self.runs(), {}, faults)
@@ -175,6 +175,8 @@ class Traffic:
 
     def end(self):
         """All jobs are accounted for; returns the accounts of all topics."""
+        for topic in self.topics:
+            topic.producer.end()
         accounts = [topic.judge(self.faults) for topic in self.topics]
         for worker in self.workers:
             terminate(worker)
