@@ -103,11 +103,14 @@ def most_at_once(ledger):
 @test
 def never_more_jobs_run_than_may_though_workers_are_killed(place):
     ledger = Ledger(place, Server(place).start(), LEASE_MS,
-                    options=["work=5ms", "retry_every=20"])
+                    options=["work=5ms", "retry_every=20",
+                             "until=" + place.path("go")])
     limit(ledger, "parallel=3")
     for _ in range(6):
         ledger.start_worker()
     ledger.produce(60)
+    ledger.has_runs(3)  # none of them ends before the others have begun
+    place.write("go", "")
     ledger.has_runs(50)
     kill_some(ledger, (0.05, 0.3))
     ledger.limit = 0
@@ -115,4 +118,4 @@ def never_more_jobs_run_than_may_though_workers_are_killed(place):
     ledger.close("%d kills" % KILLS)
     most = most_at_once(ledger)
     print("%d jobs at once at most" % most)
-    expect(3, most, "jobs at once")
+    expect_true(most <= 3, "%d jobs at once" % most)

@@ -21,7 +21,16 @@
 #include <unistd.h>
 #include <weir/plugin.h>
 
-enum { FILE_NAME, WORK, RETRY_EVERY, BLOCK, BLOCK_ID, CRASH_ID, FOLLOW_TO };
+enum {
+    FILE_NAME,
+    WORK,
+    UNTIL,
+    RETRY_EVERY,
+    BLOCK,
+    BLOCK_ID,
+    CRASH_ID,
+    FOLLOW_TO
+};
 
 static const struct weir_option options[] = {
     [FILE_NAME] = {.name = "file",
@@ -32,6 +41,10 @@ static const struct weir_option options[] = {
               .fallback = "0ms",
               .max = 600000,
               .help = "How long each run takes."},
+    [UNTIL] = {.name = "until",
+               .type = WEIR_OPTION_TEXT,
+               .fallback = "/",
+               .help = "File; a run does not end before it exists."},
     [RETRY_EVERY] = {.name = "retry_every",
                      .type = WEIR_OPTION_INT,
                      .fallback = "0",
@@ -59,7 +72,7 @@ static const struct weir_option options[] = {
 struct ledger {
     int fd;
     int64_t work_ms, block_ms, retry_every, runs;
-    char *block_id, *crash_id, *follow_to;
+    char *until, *block_id, *crash_id, *follow_to;
 };
 
 static char *copy_of(const char *text)
@@ -75,6 +88,7 @@ static void close_ledger(void *self)
     struct ledger *ledger = self;
 
     (void)close(ledger->fd);
+    free(ledger->until);
     free(ledger->block_id);
     free(ledger->crash_id);
     free(ledger->follow_to);
@@ -93,10 +107,11 @@ static int open_ledger(const struct weir_open *open_args, void **ret_self)
     ledger->work_ms = values[WORK].number;
     ledger->block_ms = values[BLOCK].number;
     ledger->retry_every = values[RETRY_EVERY].number;
+    ledger->until = copy_of(values[UNTIL].text);
     ledger->block_id = copy_of(values[BLOCK_ID].text);
     ledger->crash_id = copy_of(values[CRASH_ID].text);
     ledger->follow_to = copy_of(values[FOLLOW_TO].text);
-    if (ledger->fd < 0 || ledger->block_id == NULL ||
+    if (ledger->fd < 0 || ledger->until == NULL || ledger->block_id == NULL ||
         ledger->crash_id == NULL || ledger->follow_to == NULL) {
         (void)snprintf(open_args->error, open_args->error_cap,
                        "cannot open %s: %s", values[FILE_NAME].text,
@@ -183,6 +198,8 @@ static enum weir_verdict run(void *self, struct weir_job *job)
         abort();
     spend(is_called(job, ledger->block_id) ? ledger->block_ms
                                            : ledger->work_ms);
+    while (access(ledger->until, F_OK) != 0)
+        spend(5);
     ledger->runs++;
     if (weir_job_bool(job, "fail", &fails) && fails) {
         write_down(ledger, job, 'E', "fail");
