@@ -9,8 +9,8 @@ from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, kill,
                  run_together, stop_cleanly, terminate, test)
 from lanes import (add_jobs, await_ran, await_sleepers, await_stats, client,
                    drain, drain_ready, execute, expect_in_order, fill, hold,
-                   keyed, kill_workers_at_work, ledger, most_at_once, of_key,
-                   ran, set_topic, start_held, trace)
+                   hold_runs, keyed, kill_workers_at_work, ledger, let_run,
+                   most_at_once, of_key, ran, set_topic, start_held, trace)
 
 
 def laned(place, topic="t"):
@@ -365,7 +365,9 @@ def those_that_follow_are_there_once_though_their_worker_is_killed(place):
 def places_of_a_key_count_the_jobs_of_its_packs(place):
     set_topic(place, "key_parallel=3")
     add_packs(place, mixed("ab", 40))
+    hold_runs(place)
     workers = [execute(place, "w%d" % i, 2) for i in range(2)]
+    let_run(place, 6)
     await_stats(place, done_total=80, running=0)
     for worker in workers:
         stop_cleanly(worker)

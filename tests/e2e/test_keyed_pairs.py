@@ -9,8 +9,8 @@ import signal
 from e2e import (end_cleanly, eventually, expect, expect_in, expect_true,
                  run_together, stop_cleanly, terminate, test)
 from lanes import (add_jobs, await_ran, await_sleepers, await_stats, client,
-                   drain, execute, fill, keyed, ledger, most_at_once, of_key,
-                   ran, set_topic, start_held, trace)
+                   drain, execute, fill, hold_runs, keyed, ledger, let_run,
+                   most_at_once, of_key, ran, set_topic, start_held, trace)
 
 
 def take(place, count, *flags):
@@ -47,7 +47,9 @@ def no_more_run_than_parallel_lets_and_of_a_key_than_its_bound(place):
     add_jobs(place, [job for i in range(20) for key in "abcde"
                      for job in keyed(key, 1, i)] +
              [{"id": "plain-%d" % i} for i in range(20)])
+    hold_runs(place)
     workers = [execute(place, "w%d" % i, 2) for i in range(3)]
+    let_run(place, 3)
     await_stats(place, done_total=120, running=0)
     for worker in workers:
         stop_cleanly(worker)

@@ -8,9 +8,9 @@ import time
 from e2e import (eventually, expect, expect_true, kill, run_together,
                  stop_cleanly, test)
 from lanes import (add_jobs, await_ran, await_sleepers, await_stats, client,
-                   drain, execute, expect_in_order, keyed,
-                   kill_workers_at_work, ledger, most_at_once, of_key, ran,
-                   set_topic, start_held, trace)
+                   drain, execute, expect_in_order, hold_runs, keyed,
+                   kill_workers_at_work, ledger, let_run, most_at_once, of_key,
+                   ran, set_topic, start_held, trace)
 
 BIG = int(os.environ.get("WEIR_KEY_JOBS", "10000"))
 
@@ -93,7 +93,9 @@ def a_key_runs_one_at_a_time_and_in_order_though_workers_are_killed(place):
 def so_many_of_a_key_run_as_may_and_other_keys_beside_them(place):
     set_topic(place, "key_parallel=2")
     add_jobs(place, keyed("a", 40) + keyed("b", 40))
+    hold_runs(place)
     workers = [execute(place, "w%d" % i, 3) for i in range(3)]
+    let_run(place, 4)
     await_stats(place, done_total=80)
     for worker in workers:
         stop_cleanly(worker)

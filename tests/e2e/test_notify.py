@@ -410,8 +410,12 @@ def thousands_are_notified_with_hundreds_at_once_on_one_thread(place):
 @test
 def a_host_gets_no_more_connections_than_allowed(place):
     peer = HttpPeer()
-    add_lines(place, 40, peer.url("/slow"))
-    drain(place, per_host=4)
+    add_lines(place, 40, peer.url("/gate"))
+    worker = place.work(place.handler("notify", per_host=4))
+    eventually(lambda: peer.at_once == 4, "four are under way")
+    peer.open_gate()
+    eventually(lambda: place.stats("t")["done_total"] == 40, "all are done")
+    stop_cleanly(worker)
     expect(4, peer.most_at_once)
 
 
