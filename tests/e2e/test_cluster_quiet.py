@@ -1,18 +1,16 @@
 # SPDX-License-Identifier: MIT
 """What waits in a cluster asks seldom, by what the servers are sent. A busy
-machine makes it fewer."""
+machine makes it fewer, so the time of a number of commands is measured."""
 
 import re
 import subprocess
 import time
 
 from cluster import Cluster, ask, slot_of
-from e2e import (WEIR, Place, PATIENCE, eventually, expect, expect_true, kill,
-                 run_together, stop_cleanly, test)
+from e2e import (WEIR, PATIENCE, eventually, expect, expect_true, kill,
+                 run_together, stop_cleanly, test, time_test)
 from monitor import Monitor
 from redis_server import use_good_plugins
-
-WINDOW_S = 5
 
 run_together(3)
 
@@ -46,26 +44,27 @@ def refused(cluster):
                           ask(node, "INFO", "commandstats").decode()))
 
 
-def rate_of(cluster, monitors, seconds=WINDOW_S):
-    """Commands a second, from now on."""
-    begin = time.monotonic()
-    before = refused(cluster) + sum(len(one.commands) for one in monitors)
-    time.sleep(seconds)  # is what is measured
-    after = refused(cluster) + sum(len(one.commands) for one in monitors)
-    return (after - before) / (time.monotonic() - begin)
+def expect_pace(cluster, monitors, most):
+    """So many commands a second at most, for three seconds at least: some come
+    in bursts."""
+    def sent():
+        return refused(cluster) + sum(len(one.commands) for one in monitors)
+    begin, before = time.monotonic(), sent()
+    eventually(lambda: sent() >= before + 3 * most, "commands come")
+    rate = (sent() - before) / (time.monotonic() - begin)
+    print("%g commands a second" % rate)
+    expect_true(rate <= most, "%g commands a second" % rate)
 
 
-@test
+@time_test
 def an_idle_worker_of_1000_topics_sends_at_most_50_commands_a_second(place):
     cluster = Cluster(place)
     use_good_plugins(place)
     monitors = listen(cluster)
     worker = run(place, *("q%d" % i for i in range(1000)))
     eventually(lambda: claims(monitors) >= 1000, "each topic is claimed once")
-    time.sleep(30)  # then each is looked at again
-    rate = rate_of(cluster, monitors)
-    expect_true(rate <= 50, "%g commands a second" % rate)
-    expect_true(rate >= 1, "it looks at its topics")
+    time.sleep(30)  # time is the subject: then each is looked at again
+    expect_pace(cluster, monitors, 50)
     stop_cleanly(worker)
 
 
@@ -78,22 +77,20 @@ def what_waits_for_a_place_sends_at_most_20_commands_a_second(place):
     cluster.open_slot(slot, cluster.nodes[1])
     add = start(place, "add", topics[0])
     place.ok("add", topics[1])
-    rate = rate_of(cluster, monitors)
-    expect_true(0 < rate <= 20, "%g commands a second" % rate)
+    expect_pace(cluster, monitors, 20)
     cluster.close_slot(slot, cluster.nodes[1])
     expect(0, add.wait(PATIENCE))
     kill(cluster.nodes[2].process)
     eventually(lambda: not any(node.is_ok() for node in cluster.running()),
                "the cluster is down")
     adds = [start(place, "add", topic) for topic in topics]
-    rate = rate_of(cluster, monitors[:2])
-    expect_true(0 < rate <= len(adds) * 20, "%g commands a second" % rate)
+    expect_pace(cluster, monitors[:2], len(adds) * 20)
     cluster.nodes[2].start()
     for add in adds:
         expect(0, add.wait(PATIENCE))
 
 
-@test
+@time_test
 def many_places_that_wait_share_what_they_send(place):
     cluster = Cluster(place)
     use_good_plugins(place)
@@ -105,9 +102,7 @@ def many_places_that_wait_share_what_they_send(place):
     kill(cluster.nodes[2].process)
     eventually(lambda: not any(node.is_ok() for node in cluster.running()),
                "the cluster is down")
-    time.sleep(10)  # then each topic was looked at
-    rate = rate_of(cluster, monitors[:2])
-    expect_true(20 < rate <= 150, "%g commands a second" % rate)
+    expect_pace(cluster, monitors[:2], 150)
     before = claims(monitors[:2])
     cluster.nodes[2].start()
     eventually(lambda: claims(monitors[:2]) >= before + 100,

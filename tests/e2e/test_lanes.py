@@ -5,7 +5,7 @@ a topic and whatever becomes of a worker."""
 import os
 import time
 
-from e2e import (eventually, expect, expect_true, kill, run_together,
+from e2e import (eventually, expect, expect_true, run_together,
                  stop_cleanly, test)
 from lanes import (add_jobs, await_ran, await_sleepers, await_stats, client,
                    drain, execute, expect_in_order, hold_runs, keyed,
