@@ -9,9 +9,6 @@ from e2e import (eventually, expect, expect_in, expect_true, kill,
                  stop_cleanly)
 from resp import Client
 
-LEASE = ("--lease", "1s")
-
-
 def client(place):
     return Client(os.path.join(place.data, "redis.sock"))
 
@@ -34,13 +31,13 @@ def set_topic(place, *options):
     place.ok("topic", "set", "t", *options)
 
 
-def trace(place, name="out", flags=(), lease="1s", **options):
+def trace(place, name="out", flags=(), lease="1h", **options):
     return place.work(place.handler("trace", file=name, **options),
                       flags=("--lease", lease, *flags))
 
 
 def drain(place, name="out"):
-    place.drain(place.handler("trace", file=name), flags=LEASE)
+    place.drain(place.handler("trace", file=name))
     return ran(place, name)
 
 
@@ -86,7 +83,7 @@ def hold(place, name="gate"):
 def start_held(place, flags=("--prefetch", "9")):
     """A worker that runs a first job until a byte is written to the gate."""
     gate = hold(place)
-    worker = trace(place, "held", flags, "1h", gate=place.path("gate"))
+    worker = trace(place, "held", flags, gate=place.path("gate"))
     await_ran(place, 1, "held")
     return gate, worker
 

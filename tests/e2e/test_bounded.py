@@ -165,7 +165,7 @@ def a_worker_serves_with_the_options_of_its_file(place):
 
 @test
 def an_event_that_kills_its_worker_is_found_and_given_up(place):
-    make(place, "lease=300ms", "max_crashes=2")
+    make(place, "lease=1s", "max_crashes=2")
     add(place, [("a", i) for i in range(6)] + [("b", 10)])
     for _ in range(20):
         code = place.work(handler(place, poison=3),

@@ -4,16 +4,15 @@ jobs in hand."""
 
 from e2e import eventually, expect, expect_true, kill, test
 
-LEASE = ("--lease", "1s")
-LEASE_US = 1000000
+LEASE_US = 1000000  # of workers that are killed
 
 
 def hold(place, count):
     """A worker that has claimed so many jobs of "t" and never ends the first
     one."""
     worker = place.work(place.handler("trace", file="held", verdict="hold"),
-                        flags=(*LEASE, "--concurrency", "1", "--prefetch",
-                               str(count)))
+                        flags=("--lease", "1s", "--concurrency", "1",
+                               "--prefetch", str(count)))
     eventually(lambda: place.lines("held"), "a job runs")
     eventually(lambda: place.stats("t")["running"] == count, "all are claimed")
     return worker
@@ -21,7 +20,7 @@ def hold(place, count):
 
 def trace(place):
     """What runs in the end, by id."""
-    place.drain(place.handler("trace", file="ran"), flags=LEASE)
+    place.drain(place.handler("trace", file="ran"))
     return {line["id"]: line for line in place.lines("ran")}
 
 

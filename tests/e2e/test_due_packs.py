@@ -9,8 +9,7 @@ from e2e import (await_line, end_cleanly, eventually, expect, expect_true,
                  kill, stop_cleanly, terminate, test)
 from resp import Client
 
-LEASE = ("--lease", "1s")
-LEASE_US = 1000000
+LEASE_US = 1000000  # of workers that are killed
 COUNT, STEP_MS = 12, 40  # in one pack; from one due time to the next
 
 
@@ -40,9 +39,8 @@ def dues(place):
     return {job["id"]: job["due_ms"] for job in place.ok("list", "t")}
 
 
-def trace(place, *flags, name="ran", lease=LEASE, **options):
-    return place.work(place.handler("trace", file=name, **options),
-                      flags=(*lease, *flags))
+def trace(place, *flags, name="ran", **options):
+    return place.work(place.handler("trace", file=name, **options), flags=flags)
 
 
 def lines_of(place, name="ran"):
@@ -75,8 +73,8 @@ def expect_nothing_left(place):
 
 def hold(place, count=COUNT):
     """A worker that has claimed so many and never ends the first one."""
-    worker = trace(place, "--concurrency", "1", "--prefetch", str(count),
-                   name="held", verdict="hold")
+    worker = trace(place, "--lease", "1s", "--concurrency", "1", "--prefetch",
+                   str(count), name="held", verdict="hold")
     eventually(lambda: place.stats("t")["running"] >= count, "they are claimed")
     return worker
 
@@ -115,12 +113,11 @@ def each_job_keeps_its_due_time_when_a_worker_is_killed(place):
 def a_ttl_counts_from_the_own_due_time_when_a_worker_is_killed(place):
     wanted = add_pack(place, ',"ttl":"4s"')
     time.sleep(0.2)
-    lease = ("--lease", "5s")
-    victim = trace(place, "--concurrency", "1", "--prefetch", str(COUNT),
-                   name="held", verdict="hold", lease=lease)
+    victim = trace(place, "--lease", "5s", "--concurrency", "1", "--prefetch",
+                   str(COUNT), name="held", verdict="hold")
     eventually(lambda: place.lines("held"), "one runs")
     kill(victim)
-    place.drain(place.echo(), flags=lease)
+    place.drain(place.echo())
     started = len(place.lines("out"))
     place.expect_stats("t", done_total=started,
                        expired_total=len(wanted) - started)

@@ -79,6 +79,7 @@ def what_a_killed_worker_held_waits_for_one_that_serves_it(place):
     with open(place.path("gate"), "wb"):  # when it has begun
         rest = work(place, "rest", "!vip-*")
         kill(victim)
+    make(place, "lease=1h")
     eventually(lambda: place.stats("t")["crashed_total"] == 2,
                "the other one noticed that the lease ended")
     add(place, ("vip-1", 4), ("g1", 5))

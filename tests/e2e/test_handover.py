@@ -12,7 +12,6 @@ from e2e import (PATIENCE, eventually, expect, expect_true, kill, stop_cleanly,
 from redis_server import Server
 from resp import Client
 
-LEASE = ("--lease", "1s")
 META = "weir:{t}:meta"
 
 
@@ -31,7 +30,7 @@ def await_offer(redis):
     return eventually(lambda: redis("HGET", META, "offer"), "a worker offers")
 
 
-def work(place, name="out", flags=(), lease="1s", **options):
+def work(place, name="out", flags=(), lease="1h", **options):
     return place.work(place.handler("trace", file=name, **options),
                       flags=("--lease", lease, *flags))
 
@@ -59,7 +58,7 @@ def offering(place, name="out", **options):
 
 @test
 def jobs_come_one_by_one_to_a_worker_that_never_waits_for_a_wake_up(place):
-    worker, redis = offering(place, lease="1m")
+    worker, redis = offering(place)
     for number in range(20):
         place.add("t", str(number))
         await_ran(place, *map(str, range(number + 1)))
@@ -72,7 +71,7 @@ def jobs_come_one_by_one_to_a_worker_that_never_waits_for_a_wake_up(place):
 
 @test
 def a_job_whose_worker_is_killed_before_it_starts_runs_elsewhere(place):
-    worker, redis = offering(place)
+    worker, redis = offering(place, lease="1s")
     os.kill(worker.pid, signal.SIGSTOP)  # its connection stands
     place.add("t", "a")
     expect(1, int(redis("ZCARD", "weir:{t}:run")), "it is handed over")
@@ -86,7 +85,7 @@ def a_job_whose_worker_is_killed_before_it_starts_runs_elsewhere(place):
 
 @test
 def a_job_whose_worker_is_killed_while_it_runs_is_blamed_for_nothing(place):
-    worker, _ = offering(place, verdict="hold", fail=9)
+    worker, _ = offering(place, lease="1s", verdict="hold", fail=9)
     place.add("t", "a")
     await_ran(place, "a")
     kill(worker)
@@ -99,7 +98,7 @@ def a_job_whose_worker_is_killed_while_it_runs_is_blamed_for_nothing(place):
 
 @test
 def a_worker_that_slept_longer_than_the_lease_does_not_start_the_job(place):
-    worker, redis = offering(place)
+    worker, redis = offering(place, lease="1s")
     os.kill(worker.pid, signal.SIGSTOP)
     place.add("t", "a")
     expect(1, int(redis("ZCARD", "weir:{t}:run")), "it is handed over")
@@ -116,7 +115,7 @@ def a_worker_that_slept_longer_than_the_lease_does_not_start_the_job(place):
 
 @test
 def a_worker_that_is_killed_behind_its_verdict_is_handed_nothing(place):
-    worker, redis = offering(place, lease="1m")
+    worker, redis = offering(place)
     for job in ("a", "b"):  # the second offer comes with the verdict
         place.add("t", job)
         eventually(lambda: job in ran(place), "it ran")
@@ -126,7 +125,7 @@ def a_worker_that_is_killed_behind_its_verdict_is_handed_nothing(place):
                "nobody listens")
     place.add("t", "c")
     expect(1, int(redis("ZCARD", "weir:{t}:wait")), "it waits")
-    other = work(place, "other", lease="1m")
+    other = work(place, "other")
     await_ran(place, "c", name="other")
     stop_cleanly(other)
     place.expect_stats("t", done_total=3, crashed_total=0)
@@ -136,7 +135,7 @@ def a_worker_that_is_killed_behind_its_verdict_is_handed_nothing(place):
 def a_verdict_offers_nobody_once_the_topic_is_paused(place):
     gate = place.path("gate")
     os.mkfifo(gate)
-    worker, redis = offering(place, gate=gate, lease="1m")
+    worker, redis = offering(place, gate=gate)
     place.add("t", "a")
     await_ran(place, "a")
     place.ok("pause", "t")
@@ -154,7 +153,7 @@ def a_verdict_offers_nobody_once_the_topic_is_paused(place):
 @test
 def workers_that_end_while_jobs_come_lose_none(place):
     for number in range(12):
-        worker = work(place, lease="1m")
+        worker = work(place)
         redis = client(place)
         await_offer(redis)
         place.add("t", "%d-a" % number)
@@ -180,7 +179,7 @@ def nothing_is_handed_over_while_the_topic_is_paused(place):
 
 @test
 def a_worker_whose_wake_ups_are_cut_gets_jobs_by_itself(place):
-    worker, redis = offering(place, lease="1m")
+    worker, redis = offering(place)
     redis("CLIENT", "KILL", "TYPE", "pubsub")
     place.add("t", "a")
     await_ran(place, "a")
@@ -191,8 +190,7 @@ def a_worker_whose_wake_ups_are_cut_gets_jobs_by_itself(place):
 @test
 def a_worker_of_two_topics_is_handed_nothing(place):
     worker = place.work(place.handler("trace", file="out"),
-                        place.handler("trace", topic="u", file="u"),
-                        flags=LEASE)
+                        place.handler("trace", topic="u", file="u"))
     redis = client(place)
     eventually(lambda: redis("ZCARD", "weir:{t}:idle") == 1 and
                redis("ZCARD", "weir:{u}:idle") == 1 and
@@ -253,7 +251,7 @@ def a_job_that_a_replica_is_to_have_is_handed_over_at_once(place):
 def nothing_is_handed_over_in_a_cluster(place):
     cluster = share(place)
     topic = cluster.topic(cluster.nodes[0], name="lone")
-    worker = place.work(place.handler("trace", topic, file="out"), flags=LEASE)
+    worker = place.work(place.handler("trace", topic, file="out"))
     for number in range(3):
         eventually(lambda: ask(cluster.nodes[0], "ZCARD",
                                "weir:{%s}:idle" % topic) == 1, "it sleeps")

@@ -119,7 +119,7 @@ def priorities_go_first_though_the_slot_moves_between_them(place):
         await_refusal(cluster)
     _, err = more.communicate()
     expect(0, more.returncode, err)
-    worker = trace(place, ms=2, lease="1h", flags=("--concurrency", "1"))
+    worker = trace(place, ms=2, flags=("--concurrency", "1"))
     place.ok("resume", "t")
     for count in (10, 60, 110):
         eventually(lambda: len(ran(place)) > count, "some run")
@@ -172,12 +172,12 @@ def a_worker_that_dies_while_the_slot_moves_gives_its_key_back(place):
     cluster = use_cluster(place)
     set_topic(place, "key_parallel=1")
     add_jobs(place, keyed("a", 3))
-    first = trace(place, "held", verdict="hold", fail=1)
+    first = trace(place, "held", lease="1s", verdict="hold", fail=1)
     await_ran(place, 1, "held")
     with Opened(cluster):
         await_refusal(cluster)
         kill(first)
-    second = trace(place, lease="1h")
+    second = trace(place)
     await_stats(place, done_total=3)
     stop_cleanly(second)
     expect(["a-0", "a-1", "a-2"], ran(place))
@@ -190,7 +190,7 @@ def what_a_key_used_of_its_rate_goes_with_its_slot(place):
     cluster = use_cluster(place)
     set_topic(place, "key_rate=1/h burst 2")
     add_jobs(place, keyed("a", 4))
-    worker = trace(place, lease="1h")
+    worker = trace(place)
     await_ran(place, 2)
     with Opened(cluster):
         await_refusal(cluster)
@@ -229,7 +229,7 @@ def dead_jobs_keep_their_keys_on_their_way_to_another_node(place):
     place.ok("topic", "set", there, "key_parallel=1")
     add_jobs(place, keyed("a", 3, priority="low") +
              keyed("b", 3, priority="urgent"))
-    worker = trace(place, "dies", lease="1h", fail=1, verdict="fail")
+    worker = trace(place, "dies", fail=1, verdict="fail")
     eventually(lambda: ran(place, "dies"), "they die")
     with Opened(cluster):
         await_refusal(cluster)

@@ -66,7 +66,7 @@ def hold_keys(place, lease):
 def what_runs_of_a_key_is_known_to_the_server_that_took_over(place):
     trio = Trio(place)
     first = hold_keys(place, "1h")
-    second = trace(place, lease="1h")
+    second = trace(place)
     kill_primary(trio)
     new = trio.fail_over()
     add_jobs(place, keyed("d", 1, priority="low"))
@@ -90,7 +90,7 @@ def a_key_is_free_though_worker_and_primary_died_together(place):
     kill_primary(trio)
     kill(first)
     new = trio.fail_over()
-    second = trace(place, lease="1h")
+    second = trace(place)
     await_ran(place, 9)
     await_stats(place, done_total=9, running=0, ready=0)
     stop_cleanly(second)
@@ -200,7 +200,7 @@ def times(place, name):
 def each_time_has_one_job_though_a_server_took_over(place):
     trio = Trio(place)
     add_schedule(place, "s", "--every", "1s", "--missed", "all")
-    workers = [trace(place, lease="1h") for _ in range(2)]
+    workers = [trace(place) for _ in range(2)]
     await_schedule(place, "s", 2)
     at = kill_primary(trio)
     trio.fail_over()
@@ -242,7 +242,7 @@ def times_without_a_server_have_no_job_of_their_own(place):
     trio = Trio(place)
     for missed in ("once", "skip"):
         add_schedule(place, missed, "--every", "1s", "--missed", missed)
-    worker = trace(place, lease="1h")
+    worker = trace(place)
     for missed in ("once", "skip"):
         await_schedule(place, missed, 2)
     at = kill_primary(trio)

@@ -348,11 +348,12 @@ def jobs_of_keys_that_follow_in_their_topic_share_packs(place):
 @test
 def those_that_follow_are_there_once_though_their_worker_is_killed(place):
     add_jobs(place, [{"id": str(i)} for i in range(3000)])
-    flags = ("--lease", "1s", "--concurrency", "8")
-    worker = place.work(place.handler("follows", to="u"), flags=flags)
+    worker = place.work(place.handler("follows", to="u"),
+                        flags=("--lease", "1s", "--concurrency", "8"))
     eventually(lambda: place.stats("t")["done_total"] > 100, "it is at work")
     kill(worker)
-    worker = place.work(place.handler("follows", to="u"), flags=flags)
+    worker = place.work(place.handler("follows", to="u"),
+                        flags=("--concurrency", "8"))
     await_stats(place, ready=0, scheduled=0, running=0)
     eventually(lambda: place.stats("u")["ready"] == 9000, "all are there")
     stop_cleanly(worker)
@@ -425,7 +426,7 @@ def no_job_of_a_pack_is_lost_with_the_worker_that_has_a_part_of_it(place):
     add_packs(place, mixed("abc", 100))
     gate = hold(place)
     for i in range(3):
-        worker = trace(place, "held", gate=place.path("gate"))
+        worker = trace(place, "held", lease="1s", gate=place.path("gate"))
         eventually(lambda: len(ran(place, "held")) > 4 * i, "it runs one")
         os.write(gate, b"x" * 3)
         eventually(lambda: len(ran(place, "held")) > 4 * i + 3, "it runs more")

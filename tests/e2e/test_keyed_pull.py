@@ -80,7 +80,7 @@ def a_worker_and_one_who_pulls_share_keys(place):
     push(wire, "a-0", "a-1", "a-2", "b-0")
     jobs = wire.pull(1)
     expect(["a-0"], [job.id for job in jobs])
-    worker = trace(place, lease="1h")
+    worker = trace(place)
     await_ran(place, 1)
     await_sleepers(place)
     expect(["b-0"], ran(place))

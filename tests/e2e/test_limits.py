@@ -14,7 +14,7 @@ def client(place):
     return Client(os.path.join(place.data, "redis.sock"))
 
 
-def work(place, name="out", flags=(), lease="1s", **options):
+def work(place, name="out", flags=(), lease="1h", **options):
     return place.work(place.handler("trace", file=name, **options),
                       flags=("--lease", lease, *flags))
 
@@ -194,7 +194,7 @@ def no_more_jobs_run_than_may(place):
     place.add_lines("t", 5)
     names = ["out%d" % i for i in range(4)]
     one = ("--concurrency", "1", "--prefetch", "0")  # who waits holds no other
-    workers = [work(place, name, one, lease="1h", gate=place.path("gate"))
+    workers = [work(place, name, one, gate=place.path("gate"))
                for name in names]
     for count in range(2, 6):
         await_ran(place, count, *names)
@@ -212,7 +212,7 @@ def who_waits_goes_on_when_a_worker_that_stops_ends_its_job(place):
     gate = hold(place)
     set_topic(place, "parallel=1")
     place.add_lines("t", 2)
-    one = work(place, "one", lease="1h", gate=place.path("gate"))
+    one = work(place, "one", gate=place.path("gate"))
     await_ran(place, 1, "one")
     two = work(place, "two")
     limited(place, "parallel")
@@ -230,7 +230,7 @@ def who_waits_goes_on_when_what_runs_is_deleted(place):
     gate = hold(place)
     set_topic(place, "parallel=1")
     place.add_lines("t", 2)
-    one = work(place, "one", lease="1h", gate=place.path("gate"))
+    one = work(place, "one", gate=place.path("gate"))
     await_ran(place, 1, "one")
     two = work(place, "two")
     limited(place, "parallel")
@@ -248,7 +248,7 @@ def the_place_of_a_killed_worker_is_free_when_its_lease_is_over(place):
     gate = hold(place)
     set_topic(place, "parallel=1")
     place.add_lines("t", 3)
-    one = work(place, "one", lease="1h", gate=place.path("gate"))
+    one = work(place, "one", gate=place.path("gate"))
     await_ran(place, 1, "one")
     two = work(place, "two")
     limited(place, "parallel")
@@ -269,7 +269,7 @@ def a_timeout_makes_room(place):
     gate = hold(place)
     set_topic(place, "parallel=1", "timeout=100ms", "retry=1h")
     place.add_lines("t", 2)
-    one = work(place, "one", lease="1h", gate=place.path("gate"))
+    one = work(place, "one", gate=place.path("gate"))
     await_ran(place, 1, "one")
     two = work(place, "two")
     await_ran(place, 1, "two")

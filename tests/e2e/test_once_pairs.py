@@ -167,7 +167,7 @@ def a_key_is_free_when_its_verdict_has_found_room(place):
 def a_key_stays_with_the_job_of_a_killed_worker_until_it_is_settled(place):
     how = ("--else", "replace")
     place.add("t", "1", "--unique", "k", "--key", "a")
-    worker = trace(place, "killed", verdict="hold", fail=1)
+    worker = trace(place, "killed", lease="1s", verdict="hold", fail=1)
     await_ran(place, 1, "killed")
     kill(worker)
     expect_held(place, "1", "k")
@@ -219,7 +219,7 @@ def a_job_that_killed_its_workers_is_dead_and_its_key_is_free(place):
     set_topic(place, "max_crashes=1")
     place.add("t", "1", "--unique", "k", "--key", "a")
     for count in (1, 2):
-        worker = trace(place, "killed", verdict="hold", fail=9)
+        worker = trace(place, "killed", lease="1s", verdict="hold", fail=9)
         await_ran(place, count, "killed")
         kill(worker)
         expect_held(place, "1", "k")

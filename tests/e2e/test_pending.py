@@ -116,6 +116,6 @@ def a_killed_worker_s_pending_jobs_run_elsewhere(place):
     victim = place.work(later(place, "0ms"), flags=("--lease", "1s"))
     eventually(lambda: len(lines(place)) == 5, "all are pending")
     kill(victim)
-    place.drain(later(place, "5ms"), flags=("--lease", "1s"))
+    place.drain(later(place, "5ms"))
     expect(10, len(lines(place)))
     place.expect_stats("t", done_total=5, crashed_total=5)

@@ -72,13 +72,12 @@ def a_suspect_runs_on_a_full_server_at_its_first_claim(place):
     server = Server(place)
     place.env["WEIR_REDIS"] = server.url
     place.add("t", "1")
-    lease = ("--lease", "1s")
-    victim = place.work("t=blocking?for=1h", flags=lease)
+    victim = place.work("t=blocking?for=1h", flags=("--lease", "1s"))
     eventually(lambda: claimed(server) > 0, "it is claimed")
     first = claimed(server)
     kill(victim)
     server.tell("CONFIG SET maxmemory 1")
-    worker = place.work(place.echo(name="ran"), flags=lease)
+    worker = place.work(place.echo(name="ran"))
     eventually(lambda: place.lines("ran"), "it runs")
     expect(first + 1, claimed(server))
     server.tell("CONFIG SET maxmemory 0")
@@ -162,8 +161,7 @@ def dead_jobs_move_on_a_lone_node_of_a_cluster(place):
     server = lone_node(place)
     place.env["WEIR_REDIS"] = server.url
     use_good_plugins(place)
-    place.ok("topic", "set", "t", "retry=none", "on_dead=graves",
-             "lease=300ms")
+    place.ok("topic", "set", "t", "retry=none", "on_dead=graves")
     place.add("t", "a")
     place.add("t", "b")
     result = place.drain("t=flaky?fail=9")

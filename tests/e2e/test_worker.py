@@ -196,7 +196,7 @@ def until_empty_waits_for_what_another_worker_runs(place):
     place.add("t", "42")
     holder = place.work(trace(place, verdict="hold"), flags=("--lease", "3s"))
     eventually(lambda: place.lines("trace"), "the job is held")
-    waiter = place.work(place.echo(), flags=("--until-empty", "--lease", "3s"))
+    waiter = place.work(place.echo(), flags=("--until-empty",))
     time.sleep(1.0)
     expect(None, waiter.poll(), "it waits")
     holder.kill()
@@ -213,7 +213,7 @@ def a_job_deleted_while_it_runs_never_runs_again(place):
     expect([0, "running"], [result.code, result.json["was"]])
     expect_in("not interrupted", result.err)
     holder.kill()
-    place.drain(place.echo(), flags=("--lease", "1s"))
+    place.drain(place.echo())
     expect([], place.lines("out"))
     place.weir("show", "t", "42").expect_complaint(3, "\"42\"")
 
@@ -241,7 +241,7 @@ def a_worker_killed_with_jobs_in_hand_loses_none(place):
     victim = place.work(trace(place, verdict="hold"), flags=("--lease", "1s"))
     eventually(lambda: place.lines("trace"), "a job is held")
     kill(victim)
-    place.drain(place.echo(), flags=("--lease", "1s"))
+    place.drain(place.echo())
     ids = sorted(int(line["id"]) for line in place.lines("out"))
     expect(list(range(20)), ids)
 
