@@ -12,7 +12,7 @@ import time
 
 from cluster import Cluster, ask
 from e2e import (BUILD, PATIENCE, Redis, eventually, expect, expect_in,
-                 expect_true, test)
+                 expect_true, run, test)
 from redis_server import Server
 from sentinel import Fake, Trio
 
@@ -35,8 +35,7 @@ def environment(place):
 
 
 def bench(place, *args):
-    done = subprocess.run([BENCH, *args], text=True, capture_output=True,
-                          env=environment(place), timeout=4 * PATIENCE)
+    done = run([BENCH, *args], patience=4 * PATIENCE, env=environment(place))
     expect([], glob.glob(place.path("weir-bench-*")), "what is left behind")
     return done
 

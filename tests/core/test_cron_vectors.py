@@ -13,11 +13,10 @@ Needs the module croniter."""
 import datetime
 import os
 import random
-import subprocess
 import zoneinfo
 
 from croniter import croniter
-from e2e import BUILD, PATIENCE, expect, test
+from e2e import BUILD, expect, run, test
 
 ZONES = ("Europe/Berlin Europe/London Europe/Dublin America/New_York "
          "America/Los_Angeles America/Sao_Paulo America/St_Johns "
@@ -164,9 +163,8 @@ def ten_thousand_expressions_come_when_croniter_says(place):
     del place
     rnd = random.Random(20261126)
     vectors = [Vector(rnd, ZONES[i % len(ZONES)]) for i in range(VECTORS)]
-    done = subprocess.run([os.path.join(BUILD, "tests", "cron_next")],
-                          input="".join(one.line() for one in vectors),
-                          capture_output=True, text=True, timeout=PATIENCE)
+    done = run([os.path.join(BUILD, "tests", "cron_next")],
+               "".join(one.line() for one in vectors))
     expect((0, ""), (done.returncode, done.stderr))
     lines = done.stdout.splitlines()
     expect(VECTORS, len(lines))

@@ -21,14 +21,14 @@ import threading
 import time
 import traceback
 
-import patience
-from patience import PATIENCE, communicate, eventually, patient, wait
+from patience import (PATIENCE, communicate, eventually, guarded, patient,
+                      run, wait)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
-BUILD = os.environ.get("WEIR_BUILD", "build")
-WEIR = os.path.abspath(os.path.join(BUILD, "weir"))
-TEST_PLUGINS = os.path.abspath(os.path.join(BUILD, "tests", "plugins"))
+BUILD = os.path.abspath(os.environ.get("WEIR_BUILD", "build"))
+WEIR = os.path.join(BUILD, "weir")
+TEST_PLUGINS = os.path.join(BUILD, "tests", "plugins")
 STAMP = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"  # of a log line
 
 tests = []
@@ -120,8 +120,7 @@ class Place:
         return self.path(name)
 
     def weir(self, *args, stdin=None, env=None):
-        done = patience.run([WEIR, *args], stdin,
-                            env={**self.env, **(env or {})})
+        done = run([WEIR, *args], stdin, env={**self.env, **(env or {})})
         return Result(done.returncode, done.stdout, done.stderr)
 
     def ok(self, *args, stdin=None):
@@ -234,8 +233,7 @@ def set_names(place, lines):
     """What names resolve to from now on, see tests/harness/names.h."""
     os.rename(place.write("names.new", lines), place.path("names"))
     place.env.update(
-        LD_PRELOAD=os.path.abspath(os.path.join(BUILD, "tests",
-                                                "test_names.so")),
+        LD_PRELOAD=os.path.join(BUILD, "tests", "test_names.so"),
         WEIR_TEST_NAMES=place.path("names"),
         ASAN_OPTIONS="verify_asan_link_order=0:" +
         os.environ.get("ASAN_OPTIONS", ""))
@@ -291,7 +289,7 @@ class Heard:
 
 def await_line(process, words):
     """The next line with these words on its stderr."""
-    with patience.guarded(process):
+    with guarded(process):
         for line in process.stderr:
             if words in line:
                 return line

@@ -5,15 +5,18 @@ import socket
 import threading
 import time
 
+from ports import free_port
+
 
 class Fake:
     """Listens on a port of 127.0.0.1. Whoever makes one says in answer(), with
     the words of a command and who sent them, what comes back, without the end
     of its last line; None: nothing."""
 
-    def __init__(self, port=0):
+    def __init__(self, port=None):
         self.heard = []  # (time, words)
-        self.listener = socket.create_server(("127.0.0.1", port))
+        self.listener = socket.create_server(
+            ("127.0.0.1", port or free_port()))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
 

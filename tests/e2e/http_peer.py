@@ -28,6 +28,8 @@ import threading
 import time
 from urllib.parse import unquote
 
+from ports import free_port
+
 Request = collections.namedtuple("Request", "path headers body method")
 
 
@@ -39,6 +41,7 @@ class HttpPeer:
         if certificate:
             self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self.context.load_cert_chain(certificate)
+        self.port = free_port()
         self.loop = asyncio.new_event_loop()
         started = threading.Event()
         self.thread = threading.Thread(target=self.serve, args=(started,),
@@ -49,9 +52,9 @@ class HttpPeer:
     def serve(self, started):
         asyncio.set_event_loop(self.loop)
         self.gate = asyncio.Event()
-        server = self.loop.run_until_complete(asyncio.start_server(
-            self.talk, "127.0.0.1", 0, ssl=self.context, backlog=1024))
-        self.port = server.sockets[0].getsockname()[1]
+        self.loop.run_until_complete(asyncio.start_server(
+            self.talk, "127.0.0.1", self.port, ssl=self.context,
+            backlog=1024))
         started.set()
         self.loop.run_forever()
 

@@ -13,6 +13,7 @@ import time
 
 PATIENCE = 60.0  # seconds of the patience clock, for all that ends by itself
 PACE = 10  # the clock runs at most this much slower than the wall
+WALL = PACE * PATIENCE  # seconds of the wall, after which no patience is left
 CORES = os.cpu_count()
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -74,8 +75,8 @@ class Clock:
 
     def is_over(self):
         wall = time.monotonic() - self.begin
-        return wall > self.patience and elapsed(
-            wall, waited(self.reading, read())) > self.patience
+        return wall >= self.patience and elapsed(
+            wall, waited(self.reading, read())) >= self.patience
 
 
 def eventually(condition, what, patience=PATIENCE):
@@ -117,14 +118,14 @@ def wait(process, patience=PATIENCE):
                                      % (process.args,)) from None
 
 
-def run(command, text=None, patience=PATIENCE, check=False, **options):
-    """subprocess.run() of a program that must end; `text` is its input."""
+def run(command, written=None, patience=PATIENCE, check=False, **options):
+    """subprocess.run() of a program that must end; text is written to it."""
     pipe = subprocess.PIPE
     options = {"text": True, "stdout": pipe, "stderr": pipe, **options}
-    if text is not None:
+    if written is not None:
         options["stdin"] = pipe
     with subprocess.Popen(command, **options) as process:
-        out, err = communicate(process, text, patience)
+        out, err = communicate(process, written, patience)
     done = subprocess.CompletedProcess(command, process.returncode, out, err)
     if check and done.returncode:
         raise AssertionError("%r failed: %r" % (command, err))
@@ -151,6 +152,5 @@ def guarded(process, patience=PATIENCE):
 
 
 def patient(connection):
-    """Let a socket wait for as long as the slowest patience clock."""
-    connection.settimeout(PACE * PATIENCE)
+    connection.settimeout(WALL)
     return connection

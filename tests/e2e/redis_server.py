@@ -2,38 +2,11 @@
 """A redis-server as somebody else would run it."""
 
 import os
-import random
-import socket
 import subprocess
 
 from e2e import BUILD, Redis, eventually, expect_in, expect_true
+from ports import free_port
 from resp import Client
-
-
-reserved = []  # sockets that nobody listens on
-
-
-def reserve(port):
-    """Others find the port taken from now on, also while the server is down,
-    who may bind it as well: it has SO_REUSEADDR."""
-    taken = socket.socket()
-    try:
-        taken.bind(("127.0.0.1", port))
-    except OSError:
-        taken.close()
-        return False
-    taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    reserved.append(taken)
-    return True
-
-
-def free_port():
-    """Nodes of a cluster use the one 10,000 above, too. Both are below 32768,
-    from where on the kernel gives ports to connections."""
-    while True:
-        port = random.randrange(10000, 22768)
-        if reserve(port) and reserve(port + 10000):
-            return port
 
 
 class Server:

@@ -4,6 +4,8 @@ nothing of weir."""
 
 import socket
 
+from patience import WALL
+
 
 class ReplyError(Exception):
     pass
@@ -12,7 +14,7 @@ class ReplyError(Exception):
 class Client:
     """One connection to a unix socket; call it with the words of a command."""
 
-    def __init__(self, path, patience=60.0):
+    def __init__(self, path, patience=WALL):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.settimeout(patience)
         self.socket.connect(path)

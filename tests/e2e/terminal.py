@@ -8,7 +8,7 @@ import select
 import struct
 import termios
 
-from e2e import PATIENCE, WEIR, expect_true
+from e2e import WEIR, eventually
 
 
 class Terminal:
@@ -27,8 +27,8 @@ class Terminal:
 
     def read(self):
         """Wait for more; False when it is over."""
-        ready, _, _ = select.select([self.fd], [], [], PATIENCE)
-        expect_true(ready, "something is printed behind %r" % self.shown)
+        eventually(lambda: select.select([self.fd], [], [], 0.1)[0],
+                   "something is printed behind %r" % self.shown)
         try:
             more = os.read(self.fd, 65536)
         except OSError:  # nobody has it open any more

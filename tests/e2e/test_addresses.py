@@ -7,6 +7,7 @@ import subprocess
 
 from e2e import (BUILD, await_line, eventually, expect, expect_in,
                  expect_true, kill, set_names, stop_cleanly, test)
+from ports import free_port
 from redis_server import Server
 from resp import Client
 
@@ -16,7 +17,7 @@ SECRET = "hunter2secret"
 def has_ipv6():
     try:
         with socket.socket(socket.AF_INET6) as free:
-            free.bind(("::1", 0))
+            free.bind(("::1", free_port()))
     except OSError:
         return False
     return True

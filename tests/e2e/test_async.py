@@ -3,8 +3,8 @@
 
 import signal
 
-from e2e import (PATIENCE, await_line, eventually, expect, expect_in,
-                 expect_true, kill, signal_again, stop_cleanly, test)
+from e2e import (await_line, eventually, expect, expect_in, expect_true, kill,
+                 signal_again, stop_cleanly, test, wait)
 
 
 def running(place, **options):
@@ -83,7 +83,7 @@ def a_run_that_is_finished_when_the_reactor_is_gone_is_ignored(place):
     worker.send_signal(signal.SIGTERM)
     await_line(worker, "finishing what runs")
     signal_again(worker)
-    expect(0, worker.wait(PATIENCE))
+    expect(0, wait(worker))
     place.expect_stats("t", done_total=0, ready=1)
 
 
@@ -99,7 +99,7 @@ topic "u" { handler = pending  options = "after=1ms" }
     worker = place.work(flags=("--config", config, "--until-empty"))
     eventually(lambda: place.stats("u")["done_total"] == 1, "the other topic")
     expect_true(place.stats("t")["done_total"] < 40, "the loop did not wait")
-    expect(0, worker.wait(PATIENCE))  # one at a time they take 200 s
+    expect(0, wait(worker))  # one at a time they take 200 s
     expect(40, place.stats("t")["done_total"])
 
 

@@ -7,8 +7,8 @@ import os
 import signal
 import time
 
-from e2e import (PATIENCE, eventually, expect, expect_in, expect_true,
-                 stop_cleanly, test)
+from e2e import (eventually, expect, expect_in, expect_true, stop_cleanly,
+                 test, wait)
 
 COUNTS = ("ready", "running", "done_total", "failed_total", "dropped_total")
 
@@ -168,8 +168,8 @@ def an_event_that_kills_its_worker_is_found_and_given_up(place):
     make(place, "lease=1s", "max_crashes=2")
     add(place, [("a", i) for i in range(6)] + [("b", 10)])
     for _ in range(20):
-        code = place.work(handler(place, poison=3),
-                          flags=("--until-empty",)).wait(PATIENCE)
+        code = wait(place.work(handler(place, poison=3),
+                               flags=("--until-empty",)))
         if code == 0:
             break
     expect(0, code, "the last worker")
@@ -246,7 +246,7 @@ def options_of_other_kinds_are_refused_with_a_sentence(place):
 def events_are_listed_by_group(place):
     make(place, "lease=1m")
     add(place, [("a", i) for i in range(3)])
-    place.work(handler(place, poison=0)).wait(PATIENCE)
+    wait(place.work(handler(place, poison=0)))
     add(place, [("a", 3)] + [("b%d" % i, i) for i in range(150)] +
         [("c", i) for i in range(450)])
     place.ok("add", "t", "--group", "z", "--id", "mine", "--body", "7")

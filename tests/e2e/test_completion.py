@@ -2,9 +2,8 @@
 """bash completion of weir: what TAB offers, asked from a real bash."""
 
 import os
-import subprocess
 
-from e2e import PATIENCE, ROOT, WEIR, expect, expect_in, expect_true, test
+from e2e import ROOT, WEIR, expect, expect_in, expect_true, run, test
 from terminal import Terminal
 
 FILE = os.path.join(ROOT, "adapters", "cli", "completion.bash")
@@ -17,9 +16,8 @@ printf '%s\\n' "${COMPREPLY[@]}"
 
 
 def complete(place, line, weir=WEIR):
-    done = subprocess.run(["bash", "-c", SCRIPT, "bash", FILE, line, weir],
-                          env=place.env, cwd=place.dir, text=True,
-                          capture_output=True, timeout=PATIENCE)
+    done = run(["bash", "-c", SCRIPT, "bash", FILE, line, weir],
+               env=place.env, cwd=place.dir)
     expect([0, ""], [done.returncode, done.stderr])
     return sorted(done.stdout.split())
 

@@ -14,7 +14,8 @@ import signal
 import threading
 import time
 
-from e2e import PATIENCE, eventually, expect, expect_true, terminate, test
+from e2e import (PATIENCE, eventually, expect, expect_true, terminate, test,
+                 wait)
 
 SECONDS = int(os.environ.get("WEIR_CRON_SECONDS", "6"))
 SCHEDULES = int(os.environ.get("WEIR_CRON_SCHEDULES", "40"))
@@ -60,7 +61,7 @@ def add_all(place):
         if len(running) >= AT_ONCE:
             expect(0, running.pop(0).wait(PATIENCE))
     for process in running:
-        expect(0, process.wait(PATIENCE))
+        expect(0, wait(process))
 
 
 def moment_of(job_id):
@@ -148,7 +149,7 @@ def each_second_of_each_schedule_has_one_job_whoever_is_killed(place):
     eventually(lambda: has_no_job_again(place), "what was begun is done")
     for worker in workers:
         terminate(worker)
-        expect(0, worker.wait(PATIENCE))
+        expect(0, wait(worker))
     times, late = times_of(place, begin)
     left = jobs_left(place)
     for name, found in times.items():

@@ -6,8 +6,8 @@ import signal
 
 import sentinel
 from cluster import share, slot_of
-from e2e import (PATIENCE, Heard, await_line, eventually, expect, expect_in,
-                 expect_true, kill, stop_cleanly, terminate, test)
+from e2e import (Heard, await_line, eventually, expect, expect_in, expect_true,
+                 kill, stop_cleanly, terminate, test, wait)
 from redis_server import Server, use_good_plugins
 from resp import Client
 
@@ -122,7 +122,7 @@ def a_topic_leaves_while_the_worker_goes_on(place):
     place.add("u", "1")
     eventually(lambda: redis("LLEN", "out") == 1, "it arrives")
     terminate(worker.process)
-    expect(0, worker.process.wait(PATIENCE))
+    expect(0, wait(worker.process))
     worker.reader.join()
 
 

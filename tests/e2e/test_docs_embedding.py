@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 
-from e2e import (BUILD, PATIENCE, ROOT, await_line, expect, expect_true,
+from e2e import (BUILD, PATIENCE, ROOT, await_line, expect, expect_true, run,
                  test)
 
 
@@ -18,9 +18,8 @@ def page():
 
 
 def shell(place, script):
-    done = subprocess.run(["sh", "-euc", script], cwd=place.dir, text=True,
-                          env=place.env, capture_output=True,
-                          timeout=PATIENCE * 3)
+    done = run(["sh", "-euc", script], patience=PATIENCE * 3, cwd=place.dir,
+               env=place.env)
     expect(0, done.returncode, script + done.stdout + done.stderr)
     return done.stdout
 

@@ -4,10 +4,9 @@ sources compile and do what the text says."""
 
 import os
 import re
-import subprocess
 
 from e2e import (BUILD, PATIENCE, ROOT, WEIR, expect, expect_in, expect_true,
-                 test)
+                 run, test)
 
 
 def page():
@@ -22,8 +21,8 @@ def blocks(language):
 def shell(place, script):
     env = {**place.env, "PATH": os.path.dirname(WEIR) + ":" +
            place.env["PATH"]}
-    done = subprocess.run(["sh", "-euc", script], cwd=place.dir, text=True,
-                          env=env, capture_output=True, timeout=PATIENCE * 3)
+    done = run(["sh", "-euc", script], patience=PATIENCE * 3, cwd=place.dir,
+               env=env)
     expect(0, done.returncode, script + done.stdout + done.stderr)
     return done.stdout + done.stderr
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Adds that end when replicas or disks have the job."""
 
-from e2e import eventually, expect, expect_in, expect_true, test
+from e2e import communicate, eventually, expect, expect_in, expect_true, test
 from redis_server import Server, guard, refused
 from resp import Client, ReplyError
 
@@ -60,11 +60,11 @@ def an_add_that_no_replica_confirms_says_so_and_prints_its_id(place):
     expect(1, made.code, made.err)
     expect_in("~", made.out)
     expect(["weir: t: added, but on 1 of 3 replicas"], made.sentences)
-    out, err = one.communicate(timeout=60)
+    out, err = communicate(one)
     expect(1, one.returncode, err)
     expect("a\n", out)
     expect("weir: t: added, but on 1 of 2 replicas\n", err)
-    out, err = many.communicate(timeout=60)
+    out, err = communicate(many)
     expect(1, many.returncode, err)
     expect("added 2, existing 0, refused 0\n", out)
     expect("weir: 1 of these were added, but not confirmed: "

@@ -8,8 +8,8 @@ import signal
 import time
 from urllib.parse import quote
 
-from e2e import (PATIENCE, await_line, eventually, expect, expect_in,
-                 expect_true, is_alive, signal_again, stop_cleanly, test)
+from e2e import (await_line, eventually, expect, expect_in, expect_true,
+                 is_alive, signal_again, stop_cleanly, test, wait)
 
 
 def execute(place, command, topic="t", **options):
@@ -269,7 +269,7 @@ def what_still_runs_when_the_worker_ends_is_killed(place):
     worker.send_signal(signal.SIGTERM)
     await_line(worker, "finishing")
     signal_again(worker)
-    expect(0, worker.wait(PATIENCE))
+    expect(0, wait(worker))
     for pid in group:
         eventually(lambda: not is_alive(pid), "process %d is ended" % pid)
 

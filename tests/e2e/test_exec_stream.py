@@ -11,9 +11,9 @@ import sys
 import time
 from urllib.parse import quote
 
-from e2e import (ROOT, PATIENCE, await_line, end_cleanly, eventually, expect,
-                 expect_in, expect_true, is_alive, kill, run_together,
-                 stop_cleanly, test)
+from e2e import (ROOT, await_line, end_cleanly, eventually, expect, expect_in,
+                 expect_true, is_alive, kill, run_together, stop_cleanly, test,
+                 wait)
 
 run_together(3)
 
@@ -319,7 +319,7 @@ note("ended")
     worker.send_signal(signal.SIGTERM)
     await_line(worker, "finishing")
     place.write("go", "")
-    expect(0, worker.wait(PATIENCE))
+    expect(0, wait(worker))
     expect("ended", place.lines("seen")[-1])
     expect(1, place.stats("t")["done_total"])
 

@@ -5,11 +5,11 @@ import json
 import os
 import re
 import signal
-import socket
 
 from e2e import (PATIENCE, Heard, await_line, end_cleanly, eventually, expect,
                  expect_in, expect_true, is_alive, run_together, signal_again,
-                 test)
+                 test, wait)
+from ports import free_port
 from terminal import Terminal
 from test_service import Manager
 
@@ -41,7 +41,7 @@ class Fleet(Heard):
         return self.says("(pid %d)" % pid)
 
     def end(self, code=0):
-        expect(code, self.process.wait(PATIENCE), "%r" % self.lines)
+        expect(code, wait(self.process), "%r" % self.lines)
         self.reader.join(PATIENCE)
 
     def stop(self, code=0):
@@ -289,22 +289,9 @@ def a_worker_that_hangs_is_aborted_and_the_others_go_on(place):
 
 # --- what each of them has --------------------------------------------------
 
-def free_ports():
-    """Two in a row."""
-    while True:
-        with socket.socket() as one, socket.socket() as other:
-            one.bind(("127.0.0.1", 0))
-            port = one.getsockname()[1]
-            try:
-                other.bind(("127.0.0.1", port + 1))
-            except OSError:
-                continue
-            return port
-
-
 @test
 def each_worker_answers_for_metrics_at_a_port_of_its_own(place):
-    port = free_ports()
+    port = free_port(also=1)
     fleet = Fleet(place, 2, "--handle", place.echo(), "--metrics",
                   "127.0.0.1:%d" % port)
     expect_in("worker 1: metrics at http://127.0.0.1:%d/" % port,

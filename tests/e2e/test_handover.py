@@ -7,8 +7,7 @@ import os
 import signal
 
 from cluster import ask, share
-from e2e import (PATIENCE, eventually, expect, expect_true, kill, stop_cleanly,
-                 test)
+from e2e import eventually, expect, expect_true, kill, stop_cleanly, test, wait
 from redis_server import Server
 from resp import Client
 
@@ -242,7 +241,7 @@ def a_job_that_a_replica_is_to_have_is_handed_over_at_once(place):
     await_ran(place, "a")  # it runs though no replica has it
     replica = Server(place, "--replicaof", "127.0.0.1", str(server.port),
                      name="replica")
-    expect(0, add.wait(PATIENCE), add)
+    expect(0, wait(add), add)
     expect(1, Client(replica.path)("HEXISTS", META, "added"))
     stop_cleanly(worker)
 

@@ -6,11 +6,10 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 
-from e2e import (PATIENCE, ROOT, STAMP, TEST_PLUGINS, await_line, eventually,
-                 expect, expect_in, expect_true, signal_again, stop_cleanly,
-                 test)
+from e2e import (ROOT, STAMP, TEST_PLUGINS, await_line, communicate,
+                 eventually, expect, expect_in, expect_true, run, signal_again,
+                 stop_cleanly, test)
 
 HOSTILE = os.path.join(TEST_PLUGINS, "hostile.so")
 ABORTED = -signal.SIGABRT
@@ -89,7 +88,7 @@ def a_third_sigterm_ends_a_handler_without_an_end(place):
 
     eventually(has_ended, "it ends")
     expect_true(len(sent) >= 3, "three were needed")
-    _, err = worker.communicate(timeout=PATIENCE)
+    _, err = communicate(worker)
     expect((1, "weir: SIGTERM for the third time: ending at once"),
            (worker.returncode, err.splitlines()[-1]))
     expect(1, place.stats("t")["running"])
@@ -186,12 +185,12 @@ def files_that_are_no_plugins_are_told_in_a_sentence(place):
 def a_library_that_is_missing_is_told_with_the_plugin_that_wants_it(place):
     source = os.path.join(ROOT, "tests", "e2e", "plugins", "hostile.c")
     include = os.path.join(ROOT, "core", "include")
-    subprocess.run(
+    run(
         ["sh", "-euc", "echo 'int there(void) { return 1; }' > there.c; "
          "cc -shared -fPIC -o libthere.so there.c; "
          "cc -std=c11 -shared -fPIC -I %s -o wants.so %s "
          "-Wl,--no-as-needed -L. -lthere; rm libthere.so"
-         % (include, source)], cwd=place.dir, check=True, timeout=60)
+         % (include, source)], cwd=place.dir, check=True)
     path = place.path("wants.so")
     place.weir("plugin", "info", path).expect_complaint(
         2, "plugin %s cannot be loaded: libthere.so: " % path)

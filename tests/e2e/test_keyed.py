@@ -3,8 +3,8 @@
 
 import os
 
-from e2e import (PATIENCE, eventually, expect, expect_in, expect_true,
-                 run_together, stop_cleanly, terminate, test)
+from e2e import (eventually, expect, expect_in, expect_true, run_together,
+                 stop_cleanly, terminate, test, wait)
 from lanes import (add_jobs, await_ran, await_sleepers, await_stats, client,
                    drain, drain_ready, fill, keyed, of_key, ran, set_topic,
                    start_held, trace)
@@ -47,7 +47,7 @@ def a_worker_that_stops_gives_jobs_back_to_their_lanes(place):
     eventually(lambda: place.stats("t")["running"] > 1, "it holds some more")
     terminate(worker)
     os.write(gate, b"x" * 16)
-    expect(0, worker.wait(PATIENCE))
+    expect(0, wait(worker))
     place.expect_stats("t", running=0, ready=16 - len(ran(place, "held")))
     drain(place)
     expect(sorted(job["id"] for job in jobs), sorted(ran(place, "held", "out")))

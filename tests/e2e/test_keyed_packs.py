@@ -5,8 +5,8 @@ become of a job becomes of each of them alone."""
 import json
 import os
 
-from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, kill,
-                 run_together, stop_cleanly, terminate, test)
+from e2e import (eventually, expect, expect_in, expect_true, kill,
+                 run_together, stop_cleanly, terminate, test, wait)
 from lanes import (add_jobs, await_ran, await_sleepers, await_stats, client,
                    drain, drain_ready, execute, expect_in_order, fill, hold,
                    hold_runs, keyed, kill_workers_at_work, ledger, let_run,
@@ -449,7 +449,7 @@ def a_worker_that_stops_gives_parts_of_packs_back(place):
     eventually(lambda: place.stats("t")["running"] > 6, "it holds some more")
     terminate(worker)
     os.write(gate, b"x" * 60)
-    expect(0, worker.wait(PATIENCE))
+    expect(0, wait(worker))
     place.expect_stats("t", running=0, ready=60 - len(ran(place, "held")))
     expect([], client(place)("KEYS", "weir:{t}:on:*"))
     drain(place)
@@ -504,7 +504,7 @@ def a_worker_stops_on_a_full_server_and_its_parts_of_packs_go_back(place):
     fill(client(place))
     terminate(worker)
     os.write(gate, b"x" * 60)
-    expect(0, worker.wait(PATIENCE))
+    expect(0, wait(worker))
     place.expect_stats("t", running=0, ready=60 - len(ran(place, "held")))
     fill(client(place), 0)
     drain(place)

@@ -7,8 +7,8 @@ import os
 import pty
 import subprocess
 
-from e2e import (PATIENCE, WEIR, Result, eventually, expect, expect_in,
-                 expect_true, test)
+from e2e import (WEIR, communicate, eventually, expect, expect_in, expect_true,
+                 run, test, wait)
 
 MANY = int(os.environ.get("WEIR_LINES", "100000"))
 
@@ -169,7 +169,7 @@ def lines_that_come_slowly_are_added_as_they_come(place):
     process.stdin.write('{"id":"1"}\n{"id":"2"}\n{"id":')
     process.stdin.flush()
     eventually(lambda: place.stats("t")["added_total"] == 3, "two are added")
-    out, _ = process.communicate('"3"}\n', timeout=PATIENCE)
+    out, _ = communicate(process, '"3"}\n')
     expect([0, counts(3, 0, 0)], [process.returncode, out])
 
 
@@ -184,7 +184,7 @@ def an_interrupted_file_ends_with_its_counts(place):
     process.stdin.flush()
     eventually(lambda: place.stats("t")["added_total"] == 2, "it is added")
     process.send_signal(2)
-    process.wait(PATIENCE)
+    wait(process)
     out, err = process.communicate()
     expect([1, counts(1, 0, 0)], [process.returncode, out])
     expect_in("stopped behind line 1 of stdin", err)
@@ -207,7 +207,7 @@ def progress_is_shown_on_a_terminal_only(place):
     except OSError:
         pass
     os.close(master)
-    expect(counts(200000, 0, 0), process.communicate(timeout=PATIENCE)[0])
+    expect(counts(200000, 0, 0), communicate(process)[0])
     expect_in("\r\033[K[", shown.decode())
     expect_in(" lines, ", shown.decode())
     piped = add(place, '{"id":"x"}\n')
@@ -226,15 +226,15 @@ def drained_by_two(place, count):
     """`count` lines, two workers; ids that ran, in order of the files."""
     path = write(place, "jobs", ('{"id":"%d","body":{"n":%d}}' % (i, i)
                                  for i in range(count)))
-    done = subprocess.run([WEIR, "add", "t", "--jsonl", path], text=True,
-                          env=place.env, capture_output=True, timeout=600)
-    result = Result(done.returncode, done.stdout, done.stderr)
-    expect([0, counts(count, 0, 0)], [result.code, result.out], result.err)
+    done = run([WEIR, "add", "t", "--jsonl", path], patience=600,
+               env=place.env)
+    expect([0, counts(count, 0, 0)], [done.returncode, done.stdout],
+           done.stderr)
     workers = [place.start("run", "--until-empty", "--handle",
                            place.echo(name=name))
                for name in ("one", "two")]
     for worker in workers:
-        _, err = worker.communicate(timeout=600)
+        _, err = communicate(worker, patience=600)
         expect(0, worker.returncode, err)
     ran = []
     for name in ("one", "two"):

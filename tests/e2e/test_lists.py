@@ -9,8 +9,8 @@ import subprocess
 import threading
 import time
 
-from e2e import (BUILD, PATIENCE, eventually, expect, expect_in, expect_true,
-                 kill, stop_cleanly, test)
+from e2e import (BUILD, eventually, expect, expect_in, expect_true, kill, run,
+                 stop_cleanly, test)
 from resp import Client
 
 ENTRIES = 3000
@@ -24,8 +24,7 @@ def connect(place):
 
 
 def redis_cli(place, *words):
-    done = subprocess.run(["redis-cli", "-s", place.socket, *words], text=True,
-                          capture_output=True, timeout=PATIENCE)
+    done = run(["redis-cli", "-s", place.socket, *words])
     expect(0, done.returncode, done.stderr)
     return done.stdout.strip()
 

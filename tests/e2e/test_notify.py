@@ -5,13 +5,13 @@ import hashlib
 import hmac
 import json
 import os
-import socket
 import subprocess
 from urllib.parse import quote
 
-from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, kill,
-                 stop_cleanly, test)
+from e2e import (eventually, expect, expect_in, expect_true, kill,
+                 stop_cleanly, test, wait)
 from http_peer import HttpPeer
+from ports import free_port
 
 
 def add(place, job_id, url, *args):
@@ -20,12 +20,6 @@ def add(place, job_id, url, *args):
 
 def drain(place, *flags, **options):
     return place.drain(place.handler("notify", **options), flags=flags)
-
-
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
 
 
 @test
@@ -397,7 +391,7 @@ def thousands_are_notified_with_hundreds_at_once_on_one_thread(place):
     expect_true(threads <= 3, "the loop's, the keeper, one of a sanitizer's: "
                 "%d threads" % threads)
     peer.open_gate()
-    expect(0, worker.wait(PATIENCE))
+    expect(0, wait(worker))
     expect(10000, place.stats("t")["done_total"])
     expect(10000, len({request.headers["Weir-Id"]
                        for request in peer.requests}))

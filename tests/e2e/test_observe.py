@@ -18,7 +18,7 @@ import yaml
 from browser import GUARD
 from e2e import (ROOT, WEIR, await_line, eventually, expect, expect_in,
                  expect_true, test)
-from redis_server import free_port
+from ports import free_port
 from web import Web
 
 OBSERVE = os.path.join(ROOT, "docs", "observe")

@@ -4,7 +4,7 @@
 import os
 import subprocess
 
-from e2e import (BUILD, ROOT, eventually, expect, expect_in, kill,
+from e2e import (BUILD, ROOT, communicate, eventually, expect, expect_in, kill,
                  stop_cleanly, test)
 
 
@@ -48,7 +48,7 @@ def jobs_of_weir_are_run_and_retried_by_perl(place):
     place.add("t", "d", "--body", '{"n":1}')  # it sleeps, and is woken
     await_done(place, 3)
     worker.terminate()
-    out, err = worker.communicate(timeout=60)
+    out, err = communicate(worker)
     expect((0, ""), (worker.returncode, err))
     lines = out.splitlines()
     for line in ("a -5 1", "b 70000 3", "c 9223372036854775807 3", "d 1 1"):
@@ -61,7 +61,7 @@ def a_topic_of_another_kind_is_refused_by_perl(place):
     place.weir("add", "other")
     place.ok("topic", "set", "t", "kind=list")
     worker = perl(place, "work", "t")
-    _, err = worker.communicate(timeout=60)
+    _, err = communicate(worker)
     expect("t is of the kind list\n", err)
 
 

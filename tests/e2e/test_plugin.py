@@ -4,11 +4,9 @@
 import os
 import re
 import shutil
-import socket
-import subprocess
 
-from e2e import (BUILD, PATIENCE, ROOT, WEIR, expect, expect_in, expect_true,
-                 test)
+from e2e import BUILD, ROOT, WEIR, expect, expect_in, expect_true, run, test
+from ports import listener
 
 
 def attempt(place, *args):
@@ -129,9 +127,7 @@ def a_handler_that_returns_too_late_has_timed_out(place):
 
 @test
 def a_run_that_stays_pending_is_given_up(place):
-    with socket.socket() as server:
-        server.bind(("127.0.0.1", 0))
-        server.listen()
+    with listener() as server:
         url = "http://127.0.0.1:%d/" % server.getsockname()[1]
         code, got = attempt(place, "notify", "--url", url,
                             "--timeout", "300ms")
@@ -229,8 +225,7 @@ def mistakes_are_told_in_one_sentence(place):
 
 def weir_in(place, *args):
     """weir with the place as its directory."""
-    return subprocess.run([WEIR, *args], cwd=place.dir, env=place.env,
-                          text=True, capture_output=True, timeout=PATIENCE)
+    return run([WEIR, *args], cwd=place.dir, env=place.env)
 
 
 @test
@@ -267,10 +262,10 @@ def a_new_plugin_has_a_source_a_test_and_a_readme(place):
 def a_new_plugin_compiles_with_the_header_alone(place):
     expect(0, new(place, "hello").returncode)
     source = os.path.join(ROOT, "core", "include")
-    done = subprocess.run(
+    done = run(
         ["cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC",
          "-I", source, "-o", place.path("hello.so"),
-         place.path("hello/hello.c")], text=True, capture_output=True)
+         place.path("hello/hello.c")])
     expect((0, ""), (done.returncode, done.stderr))
     result = place.weir("plugin", "try", place.path("hello.so"), "--body",
                         '{"name":"Ada"}')

@@ -7,11 +7,11 @@ import re
 import shutil
 import signal
 import socket
-import subprocess
 import time
 
-from e2e import (PATIENCE, WEIR, Redis, eventually, expect, expect_in,
-                 expect_true, is_alive, kill, stop_cleanly, test)
+from e2e import (WEIR, Redis, communicate, eventually, expect, expect_in,
+                 expect_true, is_alive, kill, run, stop_cleanly, test)
+from ports import free_port
 
 
 @test
@@ -32,7 +32,7 @@ def at_log_level_warn_nothing_is_said_about_it(place):
 @test
 def commands_at_once_start_one_server(place):
     running = [place.start("add", "t", "--id", str(i)) for i in range(8)]
-    said = [process.communicate(timeout=PATIENCE)[1] for process in running]
+    said = [communicate(process)[1] for process in running]
     expect([0] * 8, [process.returncode for process in running])
     expect(1, sum("(started, pid" in text for text in said))
     expect(8, place.stats("t")["ready"])
@@ -41,9 +41,7 @@ def commands_at_once_start_one_server(place):
 @test
 def the_server_does_not_hold_the_commands_output_open(place):
     """A caller that reads to the end must not wait for the server."""
-    done = subprocess.run('"%s" add t --id 1 | cat' % WEIR, shell=True,
-                          env=place.env, capture_output=True, text=True,
-                          timeout=PATIENCE)
+    done = run('"%s" add t --id 1 | cat' % WEIR, shell=True, env=place.env)
     expect("1\n", done.stdout)
 
 
@@ -145,7 +143,7 @@ def one_that_does_not_listen_yet_is_waited_for(place):
                "it looks for the server")
     with open(gate, "w") as file:
         file.write("\n")
-    _, err = add.communicate(timeout=PATIENCE)
+    _, err = communicate(add)
     expect(0, add.returncode, err)
     expect("ready", place.ok("show", "t", "next")["state"])
 
@@ -268,12 +266,10 @@ def a_socket_that_is_not_there_is_exit_5_soon(place):
 
 @test
 def a_port_where_nobody_listens_is_exit_5_soon(place):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-        result = expect_unreachable(place, "stats", "--redis",
-                                    "redis://127.0.0.1:%d" % port)
-    expect_in("127.0.0.1:%d" % port, result.err)
+    address = "127.0.0.1:%d" % free_port()
+    result = expect_unreachable(place, "stats", "--redis",
+                                "redis://" + address)
+    expect_in(address, result.err)
     expect_in("refused", result.err)
 
 

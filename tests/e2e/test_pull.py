@@ -317,10 +317,10 @@ def who_pulls_is_woken(place):
     wire = Wire(place)
     listener = wire.redis.pubsub()
     listener.subscribe("weir:wake:w1")
-    listener.get_message(timeout=30)
+    eventually(listener.get_message, "it subscribes")
     expect(-1, wire.ask()[2])
     place.add("t", "a")
-    message = listener.get_message(timeout=30)
+    message = eventually(listener.get_message, "it is woken")
     expect(b"t", message["data"].split()[0])
     expect(["a"], [job.id for job in wire.pull()])
 

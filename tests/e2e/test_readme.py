@@ -7,8 +7,8 @@ import re
 import signal
 import subprocess
 
-from e2e import (BUILD, PATIENCE, ROOT, WEIR, eventually, expect, expect_in,
-                 expect_true, test)
+from e2e import (BUILD, ROOT, WEIR, communicate, eventually, expect, expect_in,
+                 expect_true, run, test)
 from redis_server import Server, refused, use_good_plugins
 
 
@@ -24,8 +24,7 @@ def block(page, begin):
 
 
 def shell(place, script):
-    done = subprocess.run(["sh", "-euc", script], cwd=place.dir, text=True,
-                          env=place.env, capture_output=True, timeout=PATIENCE)
+    done = run(["sh", "-euc", script], cwd=place.dir, env=place.env)
     expect(0, done.returncode, done.stderr)
     return done.stdout + done.stderr
 
@@ -134,7 +133,7 @@ def start_demo(place):
 @test
 def the_demo_closes_orders_but_not_the_paid_one(place):
     demo = start_demo(place)
-    out, _ = demo.communicate(timeout=PATIENCE)
+    out, _ = communicate(demo)
     expect(0, demo.returncode, out)
     for order in ("1001", "1002", "1003", "1005"):
         expect_in("closed  order " + order, out)
@@ -151,6 +150,6 @@ def an_interrupted_demo_leaves_nothing_behind(place):
     eventually(lambda: any(os.path.exists(place.path(name + "/redis.pid"))
                            for name in os.listdir(place.dir)), "it has begun")
     os.killpg(demo.pid, signal.SIGINT)
-    demo.communicate(timeout=PATIENCE)
+    communicate(demo)
     expect_true(demo.returncode != 0, "an interrupted demo has failed")
     expect([], os.listdir(place.dir))

@@ -11,9 +11,9 @@ import subprocess
 import threading
 import time
 
-from e2e import (BUILD, PATIENCE, TEST_PLUGINS, WEIR, Heard, await_line,
-                 end_cleanly, eventually, expect, expect_in, expect_true,
-                 signal_again, stop_cleanly, terminate, test)
+from e2e import (BUILD, WEIR, Heard, await_line, end_cleanly, eventually,
+                 expect, expect_in, expect_true, patient, stop_cleanly,
+                 terminate, test, wait)
 from terminal import Terminal
 
 
@@ -57,7 +57,7 @@ class Worker(Heard):
         self.end()
 
     def end(self):
-        self.process.wait(PATIENCE)
+        wait(self.process)
         self.reader.join()
         expect(0, self.process.returncode, self.said())
 
@@ -536,8 +536,7 @@ def sigterm_ends_a_reload_that_waits(place):
 
 @test
 def systemd_hears_of_a_reload(place):
-    manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-    manager.settimeout(PATIENCE)
+    manager = patient(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
     manager.bind(place.path("notify"))
     place.env["NOTIFY_SOCKET"] = place.path("notify")
     worker = Worker(place, echo("t"))

@@ -5,15 +5,15 @@ and that it stops."""
 import os
 import socket
 
-from e2e import PATIENCE, expect, expect_true, stop_cleanly, test
+from e2e import expect, expect_true, patient, stop_cleanly, test
 
 
 class Manager:
     """The end of systemd: a datagram socket."""
 
     def __init__(self, place, address):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.socket.settimeout(PATIENCE)
+        self.socket = patient(
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         self.socket.bind(address)
         place.env["NOTIFY_SOCKET"] = address.replace("\0", "@")
 

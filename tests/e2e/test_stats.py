@@ -7,8 +7,8 @@ import os
 import re
 import signal
 
-from e2e import (PATIENCE, eventually, expect, expect_in, expect_true, kill,
-                 stop_cleanly, test)
+from e2e import (communicate, eventually, expect, expect_in, expect_true, kill,
+                 stop_cleanly, test, wait)
 from terminal import Terminal
 
 LONG = "a.topic.whose.name.has.forty.characters."
@@ -223,7 +223,7 @@ def watched_stats_are_a_block_each_second_when_piped(place):
         rates.append(float(re.match("[0-9.]+", lines[1].split()[-1]).group()))
     expect_true(rates[-1] > 0, "a rate: " + lines[1])
     watch.send_signal(signal.SIGINT)
-    out, err = watch.communicate(timeout=PATIENCE)
+    out, err = communicate(watch)
     expect(0, watch.returncode, err)
 
 
@@ -243,7 +243,7 @@ def watching_ends_when_nobody_reads(place):
     watch = place.start("stats", "--watch")
     watch.stdout.readline()
     watch.stdout.close()
-    expect([-signal.SIGPIPE, ""], [watch.wait(PATIENCE), watch.stderr.read()])
+    expect([-signal.SIGPIPE, ""], [wait(watch), watch.stderr.read()])
     watch.stdout = None
 
 

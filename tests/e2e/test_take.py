@@ -3,10 +3,9 @@
 
 import json
 import signal
-import subprocess
 
-from e2e import (PATIENCE, WEIR, eventually, expect, expect_in, expect_true,
-                 stop_cleanly, test)
+from e2e import (WEIR, communicate, eventually, expect, expect_in, expect_true,
+                 run, stop_cleanly, test)
 from redis_server import use_good_plugins
 from sentinel import Trio
 
@@ -176,13 +175,13 @@ def a_take_waits_for_a_job_and_one_that_is_ended_takes_none(place):
     waiting = place.start("take", "t", "--wait", "1h")
     eventually(lambda: asleep(place) == 1, "it waits")
     place.add("t", "a")
-    out, err = waiting.communicate(timeout=PATIENCE)
+    out, err = communicate(waiting)
     expect((0, "", "a null\n"),
            (waiting.returncode, err, out.split(" ", 1)[1]))
     waiting = place.start("take", "t", "--wait", "1h")
     eventually(lambda: asleep(place) == 1, "it waits")
     waiting.send_signal(signal.SIGTERM)
-    expect(("", ""), waiting.communicate(timeout=PATIENCE))
+    expect(("", ""), communicate(waiting))
     expect(3, waiting.returncode)
     expect(0, asleep(place))
     expect([], place.ok("workers")["workers"])
@@ -192,9 +191,7 @@ def a_take_waits_for_a_job_and_one_that_is_ended_takes_none(place):
 def a_take_whose_output_is_full_gives_the_jobs_back(place):
     place.add("t", "a")
     with open("/dev/full", "w", encoding="ascii") as full:
-        done = subprocess.run([WEIR, "take", "t"], env=place.env, text=True,
-                              stdout=full, stderr=subprocess.PIPE,
-                              timeout=PATIENCE)
+        done = run([WEIR, "take", "t"], env=place.env, stdout=full)
     expect(1, done.returncode, done.stderr)
     expect_in("could not be printed, they went back", done.stderr)
     job = place.ok("show", "t", "a")
@@ -248,7 +245,7 @@ def what_is_done_is_settled_on_a_full_server_and_a_retry_waits_for_room(place):
     expect(1, settle(place, jobs[2:], "--done"))
     expect("running", state(place, "1"))
     fill(place, False)
-    out, err = waiting.communicate(timeout=PATIENCE)
+    out, err = communicate(waiting)
     expect((0, "settled 1\n"), (waiting.returncode, out), err)
     expect("scheduled", state(place, "1"))
 
@@ -298,5 +295,5 @@ def a_take_that_waits_goes_on_at_the_server_that_took_over(place):
     trio.fail_over()
     eventually(lambda: place.weir("add", "t", "--id", "a").code in (0, 4),
                "it is added")
-    out, err = waiting.communicate(timeout=PATIENCE)
+    out, err = communicate(waiting)
     expect((0, "a null\n"), (waiting.returncode, out.split(" ", 1)[1]), err)

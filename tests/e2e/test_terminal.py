@@ -6,9 +6,8 @@ keeps it all."""
 import json
 import os
 import shutil
-import subprocess
 
-from e2e import BUILD, PATIENCE, WEIR, expect, expect_in, expect_true, test
+from e2e import BUILD, WEIR, expect, expect_in, expect_true, run, test
 
 # ESC, C1 as a character and as a byte, DEL, bidirectional, ends of lines.
 CHARACTERS = "a\x1b[31m\x7f\u009b31m\u202eb\u2066\u200f\u061c\u2028c\nweir: d"
@@ -34,8 +33,7 @@ def send(place, *words):
 
 def weir(place, *args):
     """What a terminal gets, which must be text without anything hidden."""
-    done = subprocess.run([WEIR, *args], capture_output=True, env=place.env,
-                          timeout=PATIENCE, check=False)
+    done = run([WEIR, *args], env=place.env, text=False)
     for stream in (done.stdout, done.stderr):
         text = stream.decode()  # raises where it is no UTF-8
         for character in HIDDEN:

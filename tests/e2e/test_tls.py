@@ -7,7 +7,8 @@ import subprocess
 
 from e2e import (BUILD, ROOT, await_line, eventually, expect, expect_in,
                  expect_true, set_names, stop_cleanly, test)
-from redis_server import Server, free_port, use_good_plugins
+from ports import free_port
+from redis_server import Server, use_good_plugins
 
 
 class TlsServer(Server):

@@ -5,10 +5,8 @@ SIGPIPE as other programs end. Where writing fails otherwise it is told."""
 import os
 import re
 import signal
-import subprocess
 
-from e2e import (PATIENCE, TEST_PLUGINS, WEIR, expect, expect_in, expect_true,
-                 test)
+from e2e import TEST_PLUGINS, WEIR, expect, expect_in, expect_true, run, test
 from resp import Client
 
 
@@ -16,9 +14,7 @@ def unread(place, *args, stdin=None):
     """[how weir ended, stderr], its stdout being a pipe without a reader."""
     reader, writer = os.pipe()
     os.close(reader)
-    done = subprocess.run([WEIR, *args], input=stdin, text=True, stdout=writer,
-                          stderr=subprocess.PIPE, env=place.env,
-                          timeout=PATIENCE, check=False)
+    done = run([WEIR, *args], stdin, stdout=writer, env=place.env)
     os.close(writer)
     return [done.returncode, done.stderr]
 
@@ -73,8 +69,6 @@ def all_jobs_are_added_though_nobody_reads_their_ids(place):
 def output_that_does_not_fit_on_the_disk_is_told(place):
     place.add("t", "1", "--delay", "1h")
     with open("/dev/full", "w") as full:
-        done = subprocess.run([WEIR, "list", "t"], stdout=full, text=True,
-                              stderr=subprocess.PIPE, env=place.env,
-                              timeout=PATIENCE, check=False)
+        done = run([WEIR, "list", "t"], stdout=full, env=place.env)
     expect(1, done.returncode)
     expect_in("weir: cannot write to stdout: No space left", done.stderr)

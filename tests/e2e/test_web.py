@@ -4,10 +4,10 @@
 import os
 import re
 import resource
-import socket
 import time
 
 from e2e import eventually, expect, expect_in, expect_true, stop_cleanly, test
+from ports import listener
 from web import TOKEN, Web
 
 
@@ -59,9 +59,7 @@ def an_address_that_is_none_or_taken_is_refused(place):
                     "example.org:80", "127.0.0.1:", "[127.0.0.1:80"]:
         place.weir("web", "--listen", address).expect_complaint(
             2, "--listen", address)
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with listener() as taken:
         address = "127.0.0.1:%d" % taken.getsockname()[1]
         place.weir("web", "--listen", address).expect_complaint(
             1, "--listen", address, "in use")

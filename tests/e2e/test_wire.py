@@ -10,8 +10,8 @@ import sys
 
 import wire_producer
 import wire_vectors
-from e2e import (BUILD, PATIENCE, ROOT, eventually, expect, expect_in,
-                 expect_true, stop_cleanly, test)
+from e2e import (BUILD, ROOT, eventually, expect, expect_in, expect_true, run,
+                 stop_cleanly, test)
 from wire_producer import Weir, pack, record, rising
 
 
@@ -40,8 +40,7 @@ def ten_lines_add_a_job_that_runs(place):
     lines = lines.replace("/usr/share/weir/scripts",
                           os.path.join(BUILD, "scripts", "delay"))
     for answer in ("added", "exists"):
-        done = subprocess.run([sys.executable, "-c", lines], text=True,
-                              capture_output=True, timeout=PATIENCE)
+        done = run([sys.executable, "-c", lines])
         expect(("[b'%s', b'order-42']\n" % answer, ""),
                (done.stdout, done.stderr))
     expect_in("orders", [topic["topic"]

@@ -9,9 +9,8 @@ import signal
 import subprocess
 import time
 
-from e2e import (PATIENCE, WEIR, Redis, end_cleanly, eventually, expect,
-                 expect_in, expect_true, hears_sigterm, kill, stop_cleanly,
-                 test)
+from e2e import (WEIR, Redis, end_cleanly, eventually, expect, expect_in,
+                 expect_true, hears_sigterm, kill, stop_cleanly, test, wait)
 
 
 def trace(place, topic="t", **options):
@@ -383,4 +382,4 @@ def streams_that_came_closed_do_not_become_connections(place):
     for fd in range(3):
         expect("/dev/null", os.readlink("/proc/%d/fd/%d" % (process.pid, fd)))
     process.terminate()
-    expect(0, process.wait(PATIENCE))
+    expect(0, wait(process))

@@ -3,10 +3,10 @@
 
 import os
 import re
-import socket
 
 from e2e import (await_line, eventually, expect, expect_in, expect_true,
                  stop_cleanly, test)
+from ports import listener
 from web import Client, samples
 
 
@@ -89,9 +89,7 @@ def without_the_option_nothing_listens(place):
 
 @test
 def an_address_that_is_taken_ends_it_before_it_serves(place):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
+    with listener() as taken:
         address = "127.0.0.1:%d" % taken.getsockname()[1]
         result = place.weir("run", "--handle", place.echo("t"),
                             "--metrics", address)

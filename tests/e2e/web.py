@@ -7,7 +7,7 @@ import re
 import socket
 import subprocess
 
-from e2e import PATIENCE, await_line, expect
+from e2e import await_line, expect, patient
 
 TOKEN = "0123456789abcdef-token"
 
@@ -58,8 +58,9 @@ class Client:
 
     def ask(self, method, path, body=None, **headers):
         """One request on a connection of its own. Of header names _ is -."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port,
-                                                timeout=PATIENCE)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port)
+        connection.connect()
+        patient(connection.sock)
         try:
             named = {name.replace("_", "-"): value
                      for name, value in {**self.headers, **headers}.items()}
@@ -76,7 +77,7 @@ class Client:
 
     def connect(self):
         """A bare connection."""
-        return socket.create_connection(("127.0.0.1", self.port), PATIENCE)
+        return patient(socket.create_connection(("127.0.0.1", self.port)))
 
 
 class Web(Client):

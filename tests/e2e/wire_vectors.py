@@ -12,8 +12,8 @@ import time
 
 import msgpack
 import redis
+from patience import PATIENCE, Clock
 
-GIVE_UP_S = 60
 
 
 def value_of(part, names):
@@ -75,7 +75,7 @@ def replay(path, scripts, server):
         names["sha1 of " + name] = hashlib.sha1(text).hexdigest()
         server.execute_command("SCRIPT LOAD", text)
     for number, line in enumerate(lines, 1):
-        end = time.monotonic() + (GIVE_UP_S if line.get("until") else 0)
+        clock = Clock(PATIENCE if line.get("until") else 0)
         while "call" in line:
             args = [bytes_of(value_of(arg, names)) for arg in line["call"]]
             pipe = server.pipeline(transaction=False)
@@ -84,7 +84,7 @@ def replay(path, scripts, server):
             if fits(line["answer"], answer, names):
                 count += 1
                 break
-            if time.monotonic() > end:
+            if clock.is_over():
                 raise AssertionError("line %d: %r is not %r"
                                      % (number, answer, line["answer"]))
             time.sleep(0.005)

@@ -5,15 +5,14 @@ import os
 import re
 import subprocess
 
-from e2e import BUILD, PATIENCE, expect
+from e2e import BUILD, PATIENCE, expect, run
 
 
 def install(place):
     """Install into place/prefix; commands of the place then find it."""
     prefix = place.path("prefix")
-    done = subprocess.run(["cmake", "--install", os.path.abspath(BUILD),
-                           "--prefix", prefix], text=True,
-                          capture_output=True, timeout=PATIENCE)
+    done = run(["cmake", "--install", os.path.abspath(BUILD), "--prefix",
+                prefix])
     expect(0, done.returncode, done.stderr)
     use(place, prefix)
     return prefix
@@ -28,9 +27,9 @@ def use(place, prefix):
 
 
 def shell(place, script, folder=""):
-    done = subprocess.run(["sh", "-euc", script], cwd=place.path(folder),
-                          text=True, env=place.env, stdin=subprocess.DEVNULL,
-                          capture_output=True, timeout=PATIENCE * 3)
+    done = run(["sh", "-euc", script], patience=PATIENCE * 3,
+               cwd=place.path(folder), env=place.env,
+               stdin=subprocess.DEVNULL)
     expect(0, done.returncode,
            "%s\n%s%s\nexit code" % (script, done.stdout, done.stderr))
     return done.stdout + done.stderr

@@ -4,9 +4,8 @@ and nothing that is no more."""
 
 import os
 import re
-import subprocess
 
-from e2e import BUILD, ROOT, WEIR, expect, expect_in, expect_true, test
+from e2e import BUILD, ROOT, WEIR, expect, expect_in, expect_true, run, test
 
 BENCH = os.path.join(os.path.dirname(WEIR), "weir-bench")
 
@@ -18,8 +17,7 @@ def page(name):
 
 
 def help_of(program, *words):
-    return subprocess.run([program, *words, "--help"], text=True, check=True,
-                          capture_output=True, timeout=60).stdout
+    return run([program, *words, "--help"], check=True).stdout
 
 
 def flags_of(text):

@@ -3,17 +3,15 @@
 
 import glob
 import os
-import subprocess
 
-from e2e import BUILD, PATIENCE, expect, expect_in, expect_true, test
+from e2e import BUILD, PATIENCE, expect, expect_in, expect_true, run, test
 from prefix import blocks, shell, use, write
 
 
 def pack(place):
     """The packages by their names."""
-    done = subprocess.run(["cpack", "-G", "DEB", "-B", place.path("out")],
-                          cwd=BUILD, text=True, capture_output=True,
-                          env=place.env, timeout=PATIENCE * 3)
+    done = run(["cpack", "-G", "DEB", "-B", place.path("out")],
+               patience=PATIENCE * 3, cwd=BUILD, env=place.env)
     expect(0, done.returncode, done.stdout + done.stderr)
     return {os.path.basename(path).split("_")[0]: path
             for path in glob.glob(place.path("out/*.deb"))}
@@ -90,9 +88,8 @@ def packages_are_installed_and_pass_their_smoke_test(place):
         expect_in(path + "\n", dpkg(place, "-L " + name))
     with open(root + "/usr/lib/systemd/system/weir.service") as file:
         expect_in("ExecStart=/usr/bin/weir run", file.read())
-    checked = subprocess.run(["weir", "check", "--config",
-                              root + "/etc/weir/weir.conf"], env=place.env,
-                             text=True, capture_output=True)
+    checked = run(["weir", "check", "--config",
+                   root + "/etc/weir/weir.conf"], env=place.env)
     expect_in("no topic", checked.stderr)
     dpkg(place, "-r " + " ".join(packages))
     expect_true(not os.path.exists(root + "/usr/bin/weir"), "it is gone")

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 import sys
 
-from e2e import BUILD, ROOT
+from e2e import BUILD, ROOT, run
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SOURCES = os.path.dirname(HERE)
@@ -49,5 +49,4 @@ with open(os.path.join(FOLDER, "lock"), "w", encoding="ascii") as lock:
 
 def node(*args, **more):
     """Runs node to its end."""
-    return subprocess.run(["node", *args], cwd=FOLDER, env=ENV, text=True,
-                          capture_output=True, **more)
+    return run(["node", *args], cwd=FOLDER, env=ENV, **more)

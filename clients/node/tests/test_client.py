@@ -5,13 +5,14 @@ import os
 import re
 import subprocess
 
-from e2e import PATIENCE, expect, expect_in, expect_true, test
+from e2e import (PATIENCE, communicate, expect, expect_in, expect_true, run,
+                 test)
 from library import ENV, FOLDER, SOURCES, node
 
 
 def run_tests(name):
     done = node("--test", "--test-reporter=tap", "tests/%s.test.js" % name,
-                timeout=5 * PATIENCE)
+                patience=5 * PATIENCE)
     print(done.stdout if done.returncode else "", done.stderr, sep="")
     expect(0, done.returncode, "exit code of " + name)
     count, = re.findall(r"^# pass (\d+)$", done.stdout, re.M)
@@ -35,13 +36,11 @@ def the_vectors_of_the_wire_hold(place):
 
 @test
 def a_packed_library_has_scripts_and_types(place):
-    done = subprocess.run(
-        ["npm", "pack", "--pack-destination", place.dir], cwd=FOLDER, env=ENV,
-        text=True, capture_output=True, timeout=PATIENCE)
+    done = run(["npm", "pack", "--pack-destination", place.dir], cwd=FOLDER,
+               env=ENV)
     expect(0, done.returncode, done.stderr)
     name = done.stdout.split()[-1]
-    listed = subprocess.run(["tar", "tzf", place.path(name)], check=True,
-                            text=True, capture_output=True).stdout.split()
+    listed = run(["tar", "tzf", place.path(name)], check=True).stdout.split()
     for file in ("index.js", "index.d.ts", "lib/worker.js", "README.md",
                  "scripts/delay/pull.lua", "scripts/store/beat.lua"):
         expect_in("package/" + file, listed)
@@ -60,7 +59,7 @@ def the_examples_of_the_readme_run(place):
         with open(path, "w", encoding="utf-8") as file:
             file.write(block.replace("redis://127.0.0.1", url)
                        .replace("'weir'", "'./index.js'"))
-    done = node("example0.mjs", timeout=PATIENCE)
+    done = node("example0.mjs")
     expect((0, ""), (done.returncode, done.stderr))
     expect_in("order-42", done.stdout)
     expect_in("ready", done.stdout)
@@ -70,5 +69,5 @@ def the_examples_of_the_readme_run(place):
     place.started.append(worker)
     expect("order 42\n", worker.stdout.readline())
     worker.terminate()
-    _, err = worker.communicate(timeout=PATIENCE)
+    _, err = communicate(worker)
     expect((0, ""), (worker.returncode, err))

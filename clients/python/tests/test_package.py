@@ -8,14 +8,13 @@ import subprocess
 import sys
 import zipfile
 
-from e2e import PATIENCE, ROOT, expect, expect_in, expect_true, test
+from e2e import ROOT, communicate, expect, expect_in, expect_true, run, test
 from library import SOURCES
 
 
 def python(place, *args, cwd=None):
-    done = subprocess.run([sys.executable, "-B", *args], text=True, cwd=cwd,
-                          capture_output=True, timeout=PATIENCE,
-                          env={**place.env, "PYTHONPATH": place.path("site")})
+    done = run([sys.executable, "-B", *args], cwd=cwd,
+               env={**place.env, "PYTHONPATH": place.path("site")})
     expect(0, done.returncode, done.stderr)
     return done.stdout
 
@@ -68,5 +67,5 @@ def the_examples_of_the_readme_run(place):
         line = process.stdout.readline()  # of two threads that print, perhaps
         expect_true(re.search("4[234]", line), line)
         process.terminate()
-        _, err = process.communicate(timeout=PATIENCE)
+        _, err = communicate(process)
         expect((0, ""), (process.returncode, err))

@@ -12,7 +12,9 @@ import threading
 import time
 
 from account import Account, Fault, Job, read_runs
-from e2e import PATIENCE, WEIR, eventually, expect, expect_true, terminate
+from e2e import (PATIENCE, WEIR, eventually, expect, expect_true, terminate,
+                 wait)
+from patience import Clock
 from server import Client, Refused
 
 TOPIC = "t"
@@ -83,7 +85,7 @@ class Worker:
     def end(self):
         """SIGTERM, and the exit code must be 0."""
         terminate(self.process)
-        expect(0, self.process.wait(PATIENCE), "exit code of " + self.name)
+        expect(0, wait(self.process), "exit code of " + self.name)
 
 
 def waits_of(pid):
@@ -231,7 +233,7 @@ class Ledger:
     def weir(self, codes, *args, stdin=None):
         """weir until it ends with one of `codes`; (result, how often it ended
         otherwise). What it printed is JSON."""
-        deadline, failures = time.monotonic() + 2 * PATIENCE, 0
+        clock, failures = Clock(2 * PATIENCE), 0
         while True:
             result = self.place.weir(*args[0].split(), TOPIC, *args[1:],
                                      "--json", "--redis", self.url,
@@ -241,7 +243,7 @@ class Ledger:
             failures += 1
             expect_true(result.code in (1, 5), "weir %r: exit %d, %s"
                         % (args, result.code, result.err))
-            expect_true(time.monotonic() < deadline, "weir %r: %s"
+            expect_true(not clock.is_over(), "weir %r: %s"
                         % (args, result.err))
             time.sleep(0.05)
 

@@ -6,7 +6,7 @@ import subprocess
 import threading
 
 from account import Job
-from e2e import PATIENCE, WEIR, expect
+from e2e import WEIR, expect, wait
 
 
 class Producer(threading.Thread):
@@ -57,7 +57,7 @@ class Producer(threading.Thread):
         except (OSError, ValueError):
             pass
         self.process.stdin = None  # as nobody has to flush it
-        self.process.wait(PATIENCE)
+        wait(self.process)
         with open(self.told, encoding="utf-8") as file:
             taken = json.loads(file.read() or '{"added": 0}')["added"]
         if not self.may_end:

@@ -7,6 +7,8 @@ import socket
 import threading
 import time
 
+from ports import listener
+
 
 class Pair:
     """A connection and the one behind it."""
@@ -80,7 +82,7 @@ class Proxy:
         self.left = None      # bytes until the cut
         self.cuts = 0
         self.pairs = []
-        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.listener = listener()
         self.port = self.listener.getsockname()[1]
         self.url = "redis://127.0.0.1:%d" % self.port
         threading.Thread(target=self.accept, daemon=True).start()

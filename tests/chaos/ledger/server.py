@@ -5,9 +5,8 @@ import os
 import signal
 import socket
 import subprocess
-import time
 
-from e2e import PATIENCE
+from e2e import eventually, expect, patient
 
 
 class Refused(Exception):
@@ -24,10 +23,9 @@ def write_command(words):
 class Client:
     """A blocking connection to a unix socket; raw: strings come as bytes."""
 
-    def __init__(self, path, timeout=PATIENCE, raw=False):
+    def __init__(self, path, raw=False):
         self.raw = raw
-        self.socket = socket.socket(socket.AF_UNIX)
-        self.socket.settimeout(timeout)
+        self.socket = patient(socket.socket(socket.AF_UNIX))
         self.socket.connect(path)
         self.file = self.socket.makefile("rb")
 
@@ -88,12 +86,9 @@ class Server:
             self.repair()
         self.is_killed = False
         self.launch()
-        deadline = time.monotonic() + PATIENCE
-        while not self.answers():
-            if time.monotonic() > deadline or self.process.poll() is not None:
-                raise AssertionError("the server does not start, see %s/log"
-                                     % self.dir)
-            time.sleep(0.01)
+        eventually(lambda: self.process.poll() is not None or self.answers(),
+                   "the server starts, see %s/log" % self.dir)
+        expect(None, self.process.poll(), "the server, see %s/log" % self.dir)
         return self
 
     def files(self, end):

@@ -8,7 +8,8 @@ import time
 
 from ledger import cpu_seconds
 from account import read_runs
-from e2e import PATIENCE, eventually, expect, expect_true, main, terminate, test
+from e2e import (PATIENCE, eventually, expect, expect_true, main, terminate,
+                 test, wait)
 from server import Server
 
 AWAY_S = float(os.environ.get("WEIR_CHAOS_AWAY_SECONDS", "2"))
@@ -57,7 +58,7 @@ class Pair:
             expect_true(self.server.call("PTTL", key) != -1, key + " is left")
         for process in (self.source, self.sink):
             terminate(process)
-            expect(0, process.wait(PATIENCE), what)
+            expect(0, wait(process), what)
 
 
 @test

@@ -7,8 +7,8 @@ import time
 
 from account import read_runs
 from cluster import ask, share, slot_of
-from e2e import (eventually, expect, expect_in, expect_true, end_cleanly,
-                 stop_cleanly, terminate, test)
+from e2e import (communicate, end_cleanly, eventually, expect, expect_in,
+                 expect_true, stop_cleanly, terminate, test)
 
 MOVES = 200
 JOBS = int(os.environ.get("WEIR_CHAOS_JOBS", "500"))
@@ -232,7 +232,7 @@ def a_worker_told_to_stop_ends_though_a_slot_stays_open(place):
     with Opened(cluster, topic):
         place.write("end", "")
         terminate(worker)
-        _, err = worker.communicate(timeout=60)
+        _, err = communicate(worker)
         expect(1, worker.returncode, err)
         expect_in("what is left runs again when its lease has ended", err)
     worker = place.work(place.handler("later", topic, file="out", until="end"))

@@ -9,7 +9,7 @@ import time
 from e2e import eventually, expect, expect_true, test
 from ledger import TOPIC, Ledger, now_ms
 from producer import Producer
-from redis_server import free_port
+from ports import free_port
 from server import Server
 
 RATE = int(os.environ.get("WEIR_CHAOS_RATE", "2000"))  # jobs in a second

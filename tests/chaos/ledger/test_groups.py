@@ -8,7 +8,7 @@ import random
 import signal
 import time
 
-from e2e import PATIENCE, expect, expect_true, terminate, test
+from e2e import expect, expect_true, terminate, test, wait
 
 KILLS = int(os.environ.get("WEIR_CHAOS_KILLS", "20"))
 SEED = int(os.environ.get("WEIR_CHAOS_SEED", "1"))
@@ -64,13 +64,13 @@ class Groups:
         self.workers.remove(worker)
         if what == "kill":
             worker.kill()
-            worker.wait(PATIENCE)
+            wait(worker)
         else:
             self.end(worker)
 
     def end(self, worker):
         terminate(worker)
-        expect(0, worker.wait(PATIENCE), "a worker that was told to stop")
+        expect(0, wait(worker), "a worker that was told to stop")
 
     def close(self):
         """Stop everybody, handle what is left; the runs of all batches."""

@@ -13,8 +13,8 @@ import subprocess
 
 from ledger import now_ms
 from account import Account, Fault, Job, read_runs
-from e2e import (BUILD, PATIENCE, TEST_PLUGINS, eventually, expect,
-                 expect_true, test)
+from e2e import (BUILD, PATIENCE, TEST_PLUGINS, communicate, eventually,
+                 expect, expect_true, test)
 from server import Server
 
 STEP_WORKER = os.path.abspath(os.path.join(BUILD, "tests", "step_worker"))
@@ -88,7 +88,7 @@ class Walk:
                    "it dies or is done")
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
-            self.process.wait(PATIENCE)
+            wait(self.process)
         with open(self.record(worker + ".log"), encoding="utf-8") as log:
             self.names.append(log.read())
         if self.process.returncode == 0:
@@ -107,7 +107,7 @@ class Walk:
             "%s=ledger?file=%s" % (self.other, self.record("other")))
 
     def judge(self):
-        _, err = self.process.communicate(timeout=PATIENCE)
+        _, err = communicate(self.process)
         expect(0, self.process.returncode, err)
         runs = []
         for worker in ["victim%d" % i for i in range(len(self.names))]:
@@ -164,7 +164,7 @@ class ListWalk(Walk):
             self.server.call("EXISTS", self.topic) == 0
 
     def judge(self):
-        _, err = self.process.communicate(timeout=PATIENCE)
+        _, err = communicate(self.process)
         expect(0, self.process.returncode, err)
         done, added = [int(self.server.call("HGET", "weir:{%s}:meta" % topic,
                                             field) or 0)

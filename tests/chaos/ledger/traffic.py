@@ -10,7 +10,8 @@ import time
 
 from account import Account, Fault, read_runs
 from cluster import slot_of
-from e2e import PATIENCE, WEIR, eventually, expect, expect_true, terminate
+from e2e import (PATIENCE, WEIR, eventually, expect, expect_true, terminate,
+                 wait)
 from ledger import cpu_seconds, now_ms
 from producer import Producer
 
@@ -180,7 +181,7 @@ class Traffic:
         accounts = [topic.judge(self.faults) for topic in self.topics]
         for worker in self.workers:
             terminate(worker)
-            expect(0, worker.wait(PATIENCE), "a worker")
+            expect(0, wait(worker), "a worker")
         print("the longest pause of %s: %d ms" % (
             self.topic, longest_pause_ms(self.topics[0].runs())))
         return accounts
