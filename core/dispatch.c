@@ -183,10 +183,12 @@ static void watch(const struct weir__run *run, int64_t ns)
 void weir__run_log_holding(const struct weir__run *run,
                            const struct weir__log *log, int64_t now_ns)
 {
+    int64_t held_ns = now_ns - run->started_ns;
     struct weir_log_field fields[2];
-    const struct weir_log_line about =
-        held_line(run, now_ns - run->started_ns, fields);
+    const struct weir_log_line about = held_line(run, held_ns, fields);
 
+    if (held_ns <= run->lane->reactor->options.block_warn_ms * WEIR__MS_NS)
+        return;
     weir__log_about(log, &about,
                     "%s has held the loop for %lld s, and nothing else runs",
                     fields[0].text, (long long)(fields[1].number / 1000));

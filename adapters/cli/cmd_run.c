@@ -162,6 +162,20 @@ static void configure(struct given *given)
                                   .level = given->configured.log_level};
 }
 
+/* The environment beats the file. */
+static enum weir__exit read_block_warn(struct given *given)
+{
+    static const struct weir__bounds bounds = {1, WEIR__HOUR_MS, "1ms to 1h"};
+    const char *text = getenv("WEIR_BLOCK_WARN");
+    struct weir_error err = {0};
+    int rc = WEIR_OK;
+
+    if (text != NULL && text[0] != '\0')
+        rc = weir__value_duration("WEIR_BLOCK_WARN", text, bounds,
+                                  &given->configured.block_warn_ms, &err);
+    return weir__told(rc, &err) ? WEIR__EXIT_NONE : WEIR__EXIT_USAGE;
+}
+
 /* All that loads no plugin and asks no server. */
 static enum weir__exit read_file(struct given *given)
 {
@@ -170,9 +184,10 @@ static enum weir__exit read_file(struct given *given)
 
     weir__services_fini(&given->run.services); /* as read before */
     rc = weir__services_read(&given->run.services, args->value[CONFIG], args);
-    if (rc == WEIR__EXIT_NONE)
-        configure(given);
-    return rc;
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    configure(given);
+    return read_block_warn(given);
 }
 
 static enum weir__exit read_all(struct given *given)

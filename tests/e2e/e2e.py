@@ -109,6 +109,7 @@ class Place:
                     if not key.startswith("WEIR_") and key != "XDG_STATE_HOME"}
         self.env["WEIR_DATA"] = self.data
         self.env["WEIR_PLUGIN_PATH"] = TEST_PLUGINS
+        self.env["WEIR_BLOCK_WARN"] = "1h"  # no warnings from a busy machine
 
     def path(self, name):
         return os.path.join(self.dir, name)

@@ -109,6 +109,19 @@ def a_group_that_its_worker_drops_is_a_line(place):
 
 
 @test
+def a_handler_that_holds_the_loop_beyond_block_warn_is_named(place):
+    slow = place.handler("ledger", file="out", block="100ms", block_id="1")
+    place.add("t", "1")
+    expect_true("held the loop" not in place.drain(slow).err, "1 h is more")
+    place.add("t", "1")
+    place.env["WEIR_BLOCK_WARN"] = "20ms"
+    expect_in(" warn t 1: ledger held the loop for ", place.drain(slow).err)
+    place.env["WEIR_BLOCK_WARN"] = "2h"
+    place.weir("run", "--handle", slow).expect_complaint(
+        2, "WEIR_BLOCK_WARN", "1ms to 1h")
+
+
+@test
 def a_flag_beats_the_file(place):
     config = place.write("weir.conf", 'worker { log_format = json }\n'
                          'topic t { handler = flaky }\n')

@@ -130,12 +130,13 @@ def a_timeout_and_what_comes_after_it_have_their_parts(place):
 @test
 def a_handler_that_holds_the_loop_is_an_event(place):
     place.add("t", "1")
+    place.env["WEIR_BLOCK_WARN"] = "2s"
     worker = place.start("run", "--json", "--handle", "t=%s?how=spin"
                          % os.path.join(TEST_PLUGINS, "hostile.so"))
-    line = json.loads(await_line(worker, "has held the loop for 2 s"))
+    line = json.loads(await_line(worker, "has held the loop for"))
     expect(["held", "t", "1", "hostile"],
            [line[name] for name in ("event", "topic", "id", "handler")])
-    expect_true(line["held_ms"] >= 2000, line)
+    expect_true(line["held_ms"] >= 2000, repr(line))
 
 
 @test

@@ -53,9 +53,9 @@ struct weir_options {
     weir_log_fn log; /* may be NULL */
     void *log_arg;
     enum weir_level log_level; /* least level passed to `log` */
-    /* Gets a line each second while a handler holds the loop, which nobody else
-     * can log meanwhile: handler, topic and job. Called on a thread of weir's,
-     * with `log_arg`; it must not call weir. May be NULL. */
+    /* Gets a line each second while a handler holds the loop, once that takes
+     * longer than `block_warn_ms`: handler, topic and job. Called on a thread
+     * of weir's, with `log_arg`; it must not call weir. May be NULL. */
     weir_log_fn blocked_log;
     int64_t request_timeout_ms; /* 1 to 86,400,000, or 0: 10,000 */
     /* The connection came up (code WEIR_OK) or went down or could not be made

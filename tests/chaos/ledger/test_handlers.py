@@ -25,6 +25,7 @@ def set_options(ledger, *options):
 
 @test
 def a_handler_that_blocks_for_four_leases_runs_once_and_is_named(place):
+    place.env["WEIR_BLOCK_WARN"] = "100ms"
     ledger = Ledger(place, Server(place).start(), LEASE_MS, options=[])
     blocking = ["block=%dms" % BLOCK_MS, "block_id=7"]
     ledger.add(["now"] * 15)
