@@ -91,31 +91,43 @@ def eventually(condition, what, patience=PATIENCE):
     raise AssertionError("did not come true: " + what)
 
 
-def communicate(process, text=None, patience=PATIENCE):
-    """[stdout, stderr] of a process that must end."""
-    clock = Clock(patience)
-    while True:
-        try:
-            return process.communicate(text, timeout=1)
-        except subprocess.TimeoutExpired as late:
-            text = None
+@contextlib.contextmanager
+def guarded(process, patience=PATIENCE):
+    """Kill the process if the block takes too long: what it waits for ends."""
+    clock, has_ended, is_late = Clock(patience), threading.Event(), []
+
+    def watch():
+        while not has_ended.wait(1):
             if clock.is_over():
+                is_late.append(True)
                 process.kill()
-                raise AssertionError("%r does not end; its stderr %r" % (
-                    process.args, late.stderr)) from None
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield
+    finally:
+        has_ended.set()
+        watcher.join()
+    if is_late:
+        raise AssertionError("%r does not end" % (process.args,))
+
+
+def communicate(process, text=None, patience=PATIENCE):
+    """(stdout, stderr) of a process that must end."""
+    err = None
+    try:
+        with guarded(process, patience):  # children may hold its pipes
+            out, err = process.communicate(text, timeout=WALL * 2)
+    except AssertionError as late:
+        raise AssertionError("%s; its stderr %r" % (late, err)) from None
+    return out, err
 
 
 def wait(process, patience=PATIENCE):
     """The exit code of a process that must end. Others read its pipes."""
-    clock = Clock(patience)
-    while True:
-        try:
-            return process.wait(timeout=1)
-        except subprocess.TimeoutExpired:
-            if clock.is_over():
-                process.kill()
-                raise AssertionError("%r does not end"
-                                     % (process.args,)) from None
+    with guarded(process, patience):
+        return process.wait()
 
 
 def run(command, written=None, patience=PATIENCE, check=False, **options):
@@ -130,25 +142,6 @@ def run(command, written=None, patience=PATIENCE, check=False, **options):
     if check and done.returncode:
         raise AssertionError("%r failed: %r" % (command, err))
     return done
-
-
-@contextlib.contextmanager
-def guarded(process, patience=PATIENCE):
-    """Kill the process if the block has not ended: its pipes then end."""
-    clock, has_ended = Clock(patience), threading.Event()
-
-    def watch():
-        while not has_ended.wait(1):
-            if clock.is_over():
-                process.kill()
-
-    watcher = threading.Thread(target=watch)
-    watcher.start()
-    try:
-        yield
-    finally:
-        has_ended.set()
-        watcher.join()
 
 
 def patient(connection):

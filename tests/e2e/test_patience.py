@@ -87,13 +87,16 @@ def a_line_that_does_not_come_ends_the_process(place):
     running = subprocess.Popen(FOREVER, text=True, stderr=subprocess.PIPE)
     place.started.append(running)
     await_line(running, "begun")
-    with patience.guarded(running, 0.1):
-        expect("", running.stderr.read())
+
+    def read():
+        with patience.guarded(running, 0.1):
+            expect("", running.stderr.read())
+    expect_in("does not end", refusal(read))
 
 
 @test
 def text_goes_in_and_out_of_a_program(place):
-    copy = [sys.executable, "-c", "import sys\n"
+    copy = [sys.executable, "-c", "import sys, time\ntime.sleep(1.5)\n"
             "sys.stdout.write(sys.stdin.read())"]
     expect("a" * 200000, patience.run(copy, "a" * 200000).stdout)
     expect_in("failed", refusal(
