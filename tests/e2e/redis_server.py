@@ -2,6 +2,7 @@
 """A redis-server as somebody else would run it."""
 
 import os
+import struct
 import subprocess
 
 from e2e import BUILD, Redis, eventually, expect_in, expect_true
@@ -11,6 +12,8 @@ from resp import Client
 
 class Server:
     """Answers on a port and on a unix socket."""
+
+    env = None
 
     def __init__(self, place, *args, waits_for="+PONG", name="other"):
         directory = place.path(name)
@@ -26,7 +29,7 @@ class Server:
 
     def start(self):
         """Also again, after it was killed."""
-        self.process = subprocess.Popen(self.command, text=True,
+        self.process = subprocess.Popen(self.command, text=True, env=self.env,
                                         stdout=subprocess.DEVNULL,
                                         stderr=subprocess.DEVNULL)
         self.place.started.append(self.process)
@@ -80,6 +83,24 @@ class Server:
     def kill(self):
         self.process.kill()
         self.process.wait()
+
+
+class Clocked(Server):
+    """The server of a place, whose clock a test puts ahead: see
+    tests/harness/server_clock.c."""
+
+    def __init__(self, place):
+        self.clock, self.ahead_ns = place.write("clock", "\0" * 8), 0
+        self.env = {
+            **os.environ, "WEIR_CLOCK": self.clock,
+            "LD_PRELOAD": os.path.join(BUILD, "tests/core/libserver_clock.so")}
+        super().__init__(place)
+        place.env["WEIR_REDIS"] = self.url
+
+    def advance(self, ms):
+        self.ahead_ns += ms * 1000000
+        with open(self.clock, "r+b") as file:
+            file.write(struct.pack("q", self.ahead_ns))
 
 
 def guard(path, rule):

@@ -3,11 +3,10 @@
 
 import os
 import re
-import time
 
 from e2e import (STAMP, eventually, expect, expect_in, expect_true,
                  stop_cleanly, test)
-from redis_server import Server
+from redis_server import Clocked, Server
 
 
 def drain(place, *flags, fail=9, **how):
@@ -102,9 +101,10 @@ def those_of_a_stream_are_lines_too(place):
 
 @test
 def a_group_that_its_worker_drops_is_a_line(place):
-    place.ok("topic", "set", "t", "kind=bounded", "group_ttl=1s")
+    server = Clocked(place)
+    place.ok("topic", "set", "t", "kind=bounded", "group_ttl=1h")
     place.ok("add", "t", "--jsonl", "-", stdin='{"group":"g1","body":1}\n' * 3)
-    time.sleep(1.5)
+    server.advance(3600001)
     expect_in(" info t: group g1: 3 dropped: ttl\n", drain(place).err)
 
 

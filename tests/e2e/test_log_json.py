@@ -6,8 +6,8 @@ import os
 import re
 import time
 
-from e2e import (STAMP, TEST_PLUGINS, await_line, eventually, expect,
-                 expect_true, test)
+from e2e import STAMP, TEST_PLUGINS, await_line, expect, expect_true, test
+from redis_server import Clocked
 
 OWN = {"level", "text", "time"}
 LEFT = {"level": "warn", "topic": "t", "event": "left_dead", "count": 1}
@@ -163,15 +163,16 @@ def an_end_by_exit_is_one_too(place):
 
 @test
 def evictions_and_drops_have_numbers(place):
+    server = Clocked(place)
     place.ok("topic", "set", "t", "retry=none", "max_dead=1")
     place.add_lines("t", 3)
     found = [line for line in run(place, "flaky?fail=9")
              if line["event"] == "evicted"]
     expect(2, sum(line.pop("count") for line in found))
     expect(event("evicted", "warn", max_dead=1), found[0])
-    place.ok("topic", "set", "g", "kind=bounded", "group_ttl=1s")
+    place.ok("topic", "set", "g", "kind=bounded", "group_ttl=1h")
     place.ok("add", "g", "--jsonl", "-", stdin='{"group":"g1","body":1}\n' * 3)
-    time.sleep(1.5)
+    server.advance(3600001)
     expect([event("dropped", "info", "g", cause="ttl", group="g1", count=3)],
            run(place, "echo", topic="g"))
 
