@@ -22,7 +22,7 @@ import time
 import traceback
 
 from patience import (PATIENCE, communicate, eventually, guarded, patient,
-                      run, wait)
+                      rest, run, wait)
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))

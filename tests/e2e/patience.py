@@ -66,15 +66,26 @@ def read():
     return stolen(), pressure()
 
 
-class Clock:
+class Stopwatch:
+    """Seconds of the wall: how long a test does something, or what it prints.
+    A limit of them fails on a busy machine."""
+
+    def __init__(self):
+        self.begin = time.monotonic()
+
+    def seconds(self):
+        return time.monotonic() - self.begin
+
+
+class Clock(Stopwatch):
     """Patience that runs out."""
 
     def __init__(self, patience=PATIENCE):
         self.patience, self.reading = patience, read()
-        self.begin = time.monotonic()
+        super().__init__()
 
     def is_over(self):
-        wall = time.monotonic() - self.begin
+        wall = self.seconds()
         return wall >= self.patience and elapsed(
             wall, waited(self.reading, read())) >= self.patience
 
@@ -111,6 +122,11 @@ def guarded(process, patience=PATIENCE):
         watcher.join()
     if is_late:
         raise AssertionError("%r does not end" % (process.args,))
+
+
+def rest(seconds=0.3):
+    """Let time pass on the patience clock: what must not happen could."""
+    eventually(Clock(seconds).is_over, "time passes")
 
 
 def communicate(process, text=None, patience=PATIENCE):

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Handlers that finish later, on the worker's loop or in threads of theirs."""
 
+import os
 import signal
 
-from e2e import (await_line, eventually, expect, expect_in, expect_true, kill,
-                 signal_again, stop_cleanly, test, wait)
+from e2e import (await_line, eventually, expect, expect_in, kill, signal_again,
+                 stop_cleanly, test, wait)
 
 
 def running(place, **options):
@@ -91,15 +92,18 @@ def a_run_that_is_finished_when_the_reactor_is_gone_is_ignored(place):
 def handlers_that_block_run_on_threads_beside_the_loop(place):
     config = place.write("weir.conf", """
 worker { threads = 20 }
-topic "t" { handler = blocking  options = "for=5s" }
+topic "t" { handler = blocking  options = "until=%s" }
 topic "u" { handler = pending  options = "after=1ms" }
-""")
+""" % place.path("go"))
     place.add_lines("t", 40)
     place.add("u", "1")
     worker = place.work(flags=("--config", config, "--until-empty"))
     eventually(lambda: place.stats("u")["done_total"] == 1, "the other topic")
-    expect_true(place.stats("t")["done_total"] < 40, "the loop did not wait")
-    expect(0, wait(worker))  # one at a time they take 200 s
+    eventually(lambda: len(os.listdir("/proc/%d/task" % worker.pid)) > 20,
+               "20 threads block at once")
+    expect(0, place.stats("t")["done_total"])
+    place.write("go", "")
+    expect(0, wait(worker))
     expect(40, place.stats("t")["done_total"])
 
 

@@ -14,8 +14,8 @@ import signal
 import threading
 import time
 
-from e2e import (PATIENCE, eventually, expect, expect_true, terminate, test,
-                 wait)
+from e2e import eventually, expect, expect_true, terminate, test, wait
+from patience import Stopwatch
 
 SECONDS = int(os.environ.get("WEIR_CRON_SECONDS", "6"))
 SCHEDULES = int(os.environ.get("WEIR_CRON_SCHEDULES", "40"))
@@ -59,7 +59,7 @@ def add_all(place):
         running.append(place.start("cron", "add", "s%d" % i, "--topic", "t",
                                    "--every", "1s", "--missed", "all"))
         if len(running) >= AT_ONCE:
-            expect(0, running.pop(0).wait(PATIENCE))
+            expect(0, wait(running.pop(0)))
     for process in running:
         expect(0, wait(process))
 
@@ -114,12 +114,12 @@ def describe(late):
 
 def disturb(place, workers, seconds):
     """Kill one after the other, and start another one for it."""
-    killed, end = 0, time.monotonic() + seconds
-    while time.monotonic() < end:
+    killed, watch = 0, Stopwatch()
+    while watch.seconds() < seconds:
         time.sleep(KILL_S * random.uniform(0.5, 1.5))
         at = random.randrange(len(workers))
         workers[at].send_signal(signal.SIGKILL)
-        workers[at].wait(PATIENCE)
+        wait(workers[at])
         workers[at] = start(place)
         killed += 1
     return killed

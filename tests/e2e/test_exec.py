@@ -5,7 +5,6 @@ import json
 import os
 import re
 import signal
-import time
 from urllib.parse import quote
 
 from e2e import (await_line, eventually, expect, expect_in, expect_true,
@@ -274,12 +273,10 @@ def what_still_runs_when_the_worker_ends_is_killed(place):
 
 @test
 def a_child_that_goes_on_does_not_hold_the_job_up(place):
-    command = script(place, "sleep 30 &\necho $! >>%s\nexit 0\n"
+    command = script(place, "sleep 1000 &\necho $! >>%s\nexit 0\n"
                      % place.path("pids"))
     place.add("t", "1")
-    start = time.monotonic()
     drain(place, command)
-    expect_true(time.monotonic() - start < 20, "it was not waited for")
     expect(1, place.stats("t")["done_total"])
     for pid in pids(place, "pids"):
         os.kill(pid, signal.SIGKILL)

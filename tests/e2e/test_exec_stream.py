@@ -14,6 +14,7 @@ from urllib.parse import quote
 from e2e import (ROOT, await_line, end_cleanly, eventually, expect, expect_in,
                  expect_true, is_alive, kill, run_together, stop_cleanly, test,
                  wait)
+from resp import Client
 
 run_together(3)
 
@@ -367,10 +368,13 @@ for job in jobs():
             say(run)
 """.replace("DIR", repr(place.dir)))
     worker = place.work(flags=("--config", configured(
-        place, command, "lease = 300ms", window=2)))
+        place, command, "lease = 3s", window=2)))
     eventually(lambda: len(place.lines("seen")) == 2, "it has both")
     expect("running", place.ok("delete", "t", "0")["was"])
-    time.sleep(1)  # its lease would be lost
+    redis, leases = Client(os.path.join(place.data, "redis.sock")), set()
+    eventually(lambda: leases.add(str(redis(
+        "ZRANGE", "weir:{t}:lease", 0, -1, "WITHSCORES"))) or
+        len(leases) > 2, "leases are renewed twice")
     place.write("go", "")
     eventually(lambda: place.stats("t")["done_total"] == 1, "the other is done")
     stop_cleanly(worker)

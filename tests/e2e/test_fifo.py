@@ -6,7 +6,7 @@ import os
 import random
 import time
 
-from e2e import (eventually, expect, expect_in, expect_true, kill,
+from e2e import (eventually, expect, expect_in, expect_true, kill, rest,
                  stop_cleanly, test)
 
 
@@ -227,13 +227,13 @@ def the_lock_of_a_killed_worker_is_free_after_its_lease(place):
     make(place, "kind=sync", "delay=0ms")
     fill(place, 1)
     redis = place.redis()
-    began = time.monotonic()
+    began = time.time()
     redis.send("SET weir:{t}:lock somebody PX 1500")
     expect("+OK", redis.line())
     redis.close()
     place.drain(place.echo())
     expect([0], ids(place))
-    expect_true(time.monotonic() - began >= 1.5, "when it ran out")
+    expect_true(time.time() - began >= 1.5, "when it ran out")
 
 
 @test
@@ -291,7 +291,7 @@ def a_paused_topic_gets_back_what_is_held_and_goes_on_later(place):
     eventually(lambda: count(place, "running", "scheduled") == [0, 3]
                or count(place, "ready") == [3], "all are back")
     eventually(lambda: count(place, "ready") == [3], "all are due")
-    time.sleep(0.5)
+    rest()
     expect([], ids(place))
     place.ok("resume", "t")
     eventually(lambda: ids(place) == [0, 1, 2], "they are handled")

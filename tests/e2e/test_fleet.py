@@ -6,9 +6,8 @@ import os
 import re
 import signal
 
-from e2e import (PATIENCE, Heard, await_line, end_cleanly, eventually, expect,
-                 expect_in, expect_true, is_alive, run_together, signal_again,
-                 test, wait)
+from e2e import (Heard, await_line, end_cleanly, eventually, expect, expect_in,
+                 expect_true, is_alive, run_together, signal_again, test, wait)
 from ports import free_port
 from terminal import Terminal
 from test_service import Manager
@@ -42,7 +41,7 @@ class Fleet(Heard):
 
     def end(self, code=0):
         expect(code, wait(self.process), "%r" % self.lines)
-        self.reader.join(PATIENCE)
+        self.reader.join()
 
     def stop(self, code=0):
         self.process.send_signal(signal.SIGTERM)

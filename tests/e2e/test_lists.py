@@ -10,7 +10,7 @@ import threading
 import time
 
 from e2e import (BUILD, eventually, expect, expect_in, expect_true, kill, run,
-                 stop_cleanly, test)
+                 stop_cleanly, test, time_test)
 from resp import Client
 
 ENTRIES = 3000
@@ -98,7 +98,7 @@ def looking_at_a_topic_leaves_its_retries_alone(place):
     place.expect_stats("t", done_total=1, dropped_total=0, ready=0)
 
 
-@test
+@time_test
 def an_idle_worker_sees_a_push_and_asks_for_little(place):
     redis = make(place)
     worker = place.work(place.echo())

@@ -5,7 +5,7 @@ away, and nodes of a Redis Cluster."""
 import time
 
 from e2e import (end_cleanly, eventually, expect, expect_in, expect_true, kill,
-                 stop_cleanly, test)
+                 stop_cleanly, test, time_test)
 from redis_server import Server, use_good_plugins
 
 
@@ -42,7 +42,7 @@ def rejected(server, name=""):
                and "rejected_calls=" in line)
 
 
-@test
+@time_test
 def a_right_that_is_taken_away_is_missed_now_and_then(place):
     server = Server(place)
     server.log_in()
@@ -230,7 +230,7 @@ def goes_on(place, server, worker, *words):
     expect_in("slot 15891 of topic t is served", lines[1])
 
 
-@test
+@time_test
 def a_worker_whose_slot_is_taken_away_waits_for_it(place):
     server = lone_node(place)
     worker = Worker(place, server.url)

@@ -4,9 +4,9 @@
 import os
 import re
 import resource
-import time
 
-from e2e import eventually, expect, expect_in, expect_true, stop_cleanly, test
+from e2e import (eventually, expect, expect_in, expect_true, rest,
+                 stop_cleanly, test)
 from ports import listener
 from web import TOKEN, Web
 
@@ -203,7 +203,7 @@ def cpu_s(process):
 
 def is_idle(process):
     before = cpu_s(process)
-    time.sleep(0.5)
+    rest(0.5)
     return cpu_s(process) - before < 0.1
 
 

@@ -10,7 +10,7 @@ import threading
 import time
 import urllib.parse
 
-from e2e import eventually, expect, expect_in, expect_true, test
+from e2e import eventually, expect, expect_in, expect_true, test, time_test
 from web import TOKEN, Web, calls_of
 
 
@@ -570,7 +570,7 @@ def workers_are_told_by_topic_and_by_name(place):
     wait_for(web, "t19", workers=1)
 
 
-@test
+@time_test
 def ten_pages_cost_what_one_does(place):
     names = ["t%02d" % i for i in range(20)]
     for name in names:

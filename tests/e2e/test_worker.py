@@ -10,7 +10,8 @@ import subprocess
 import time
 
 from e2e import (WEIR, Redis, end_cleanly, eventually, expect, expect_in,
-                 expect_true, hears_sigterm, kill, stop_cleanly, test, wait)
+                 expect_true, hears_sigterm, kill, rest, stop_cleanly, test,
+                 wait)
 
 
 def trace(place, topic="t", **options):
@@ -133,7 +134,7 @@ def a_snooze_uses_no_attempt(place):
 def a_job_not_started_within_its_ttl_is_dropped_and_counted(place):
     place.add("t", "late", "--ttl", "50ms")
     place.add("t", "patient", "--ttl", "1h")
-    time.sleep(0.2)
+    time.sleep(0.1)
     place.drain(place.echo())
     expect(["patient"], [line["id"] for line in place.lines("out")])
     expect(1, place.stats("t")["expired_total"])
@@ -196,7 +197,7 @@ def until_empty_waits_for_what_another_worker_runs(place):
     holder = place.work(trace(place, verdict="hold"), flags=("--lease", "3s"))
     eventually(lambda: place.lines("trace"), "the job is held")
     waiter = place.work(place.echo(), flags=("--until-empty",))
-    time.sleep(1.0)
+    rest()
     expect(None, waiter.poll(), "it waits")
     holder.kill()
     end_cleanly(waiter)

@@ -447,7 +447,8 @@ def a_job_that_comes_while_the_last_runner_ends_is_run(_place):
         if job.id == "a":  # before it is told that the runner ended
             asyncio.get_running_loop().call_soon(come, "b")
     lane = weir.worker.Lane("weir", "t", handle)
-    claim = weir.worker.Claim(lane, 1, time.monotonic() + 60)
+    until = time.monotonic() + 60  # time is the subject: a lease
+    claim = weir.worker.Claim(lane, 1, until)
     facts = weir.client.packb([0, 0, 0, 0, 0, 0, None, 0])
 
     def come(id):

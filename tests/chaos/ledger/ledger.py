@@ -14,7 +14,7 @@ import time
 from account import Account, Fault, Job, read_runs
 from e2e import (PATIENCE, WEIR, eventually, expect, expect_true, terminate,
                  wait)
-from patience import Clock
+from patience import Clock, Stopwatch
 from server import Client, Refused
 
 TOPIC = "t"
@@ -429,14 +429,14 @@ class Outage:
     """Workers must not spin while something is away."""
 
     def __init__(self, ledger):
-        self.ledger, self.begin, self.cpu = ledger, 0, []
+        self.ledger, self.watch, self.cpu = ledger, None, []
 
     def __enter__(self):
-        self.begin = time.monotonic()
+        self.watch = Stopwatch()
         self.cpu = [cpu_seconds(worker.pid) for worker in self.ledger.alive]
 
     def __exit__(self, kind, *_):
-        took = time.monotonic() - self.begin
+        took = self.watch.seconds()
         for worker, before in zip(self.ledger.alive, self.cpu):
             used = cpu_seconds(worker.pid) - before
             if kind is None:

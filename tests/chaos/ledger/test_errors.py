@@ -215,7 +215,7 @@ def work(place, ledger):
     ledger.add(["now"] * 20)
     eventually(lambda: len(holder.runs()) > 5, "it renews its lease")
     holder.end()
-    time.sleep(1.1)  # lateness is told once a second
+    time.sleep(1.1)  # time is the subject: lateness goes out once a second
 
 
 def bury(place, ledger):

@@ -58,7 +58,7 @@ class Groups:
         if what == "freeze":
             self.freezes += 1
             worker.send_signal(signal.SIGSTOP)
-            time.sleep(1.5 * LEASE_MS / 1000)
+            time.sleep(1.5 * LEASE_MS / 1000)  # time is the subject
             worker.send_signal(signal.SIGCONT)
             return
         self.workers.remove(worker)

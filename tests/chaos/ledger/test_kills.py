@@ -4,8 +4,8 @@
 import os
 import time
 
-from ledger import Ledger, cpu_seconds
-from e2e import eventually, expect, expect_true, test
+from ledger import Ledger, cpu_seconds, expect_alive
+from e2e import eventually, expect, expect_true, test, time_test
 from server import Server
 
 KILLS = int(os.environ.get("WEIR_CHAOS_KILLS", "20"))
@@ -79,9 +79,8 @@ def a_worker_stopped_beyond_its_lease_repeats_only_what_it_held(place):
     ledger.has_runs(100)
     for _ in range(ROUNDS):
         ledger.freeze(victim, 1.5 * ledger.lease_ms / 1000)
-        time.sleep(0.3)
-    before = len(victim.runs())
-    eventually(lambda: len(victim.runs()) > before, "it works again")
+        before = len(victim.runs())
+        eventually(lambda: len(victim.runs()) > before, "it works again")
     ledger.close("%d stops beyond the lease" % ROUNDS)
 
 
@@ -97,11 +96,11 @@ def connections_killed_by_the_server_come_back(place):
         for kind in ("normal", "pubsub"):
             ledger.during("client kill", lambda: server.call(
                 "CLIENT", "KILL", "TYPE", kind))
-        time.sleep(0.25)
+        expect_alive(ledger, "a kill of all connections")
     ledger.close("%d times all connections" % (4 * ROUNDS))
 
 
-@test
+@time_test
 def after_everything_idle_workers_are_quiet(place):
     server = Server(place).start()
     ledger = Ledger(place, server)

@@ -50,7 +50,7 @@ def a_server_killed_and_started_again_loses_nothing_acknowledged(place):
     def restart():
         server.kill()
         with Outage(ledger):
-            time.sleep(0.5)
+            time.sleep(0.5)  # time is the subject: so long it is away
         server.start()
         expect_sound(server, [TOPIC], "the server is back")
 

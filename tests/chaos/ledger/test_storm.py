@@ -7,6 +7,7 @@ import time
 
 from ledger import GROWTH_KIB, SEED, Ledger, expect_alive, resident_kib
 from e2e import expect, expect_true, test
+from patience import Stopwatch
 from proxy import Proxy
 from server import Server
 
@@ -86,8 +87,8 @@ class Storm:
                   self.freeze_server, self.kill_server, self.flush_scripts,
                   self.fill_server, self.cut_line, self.slow_line,
                   self.swallow]
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        watch = Stopwatch()
+        while watch.seconds() < seconds:
             fault = self.random.choice(faults)
             self.counts[fault.__name__] = self.counts.get(fault.__name__, 0) + 1
             fault()

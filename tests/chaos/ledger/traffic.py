@@ -10,9 +10,10 @@ import time
 
 from account import Account, Fault, read_runs
 from cluster import slot_of
-from e2e import (PATIENCE, WEIR, eventually, expect, expect_true, terminate,
-                 wait)
+from e2e import (PATIENCE, WEIR, eventually, expect, expect_true, rest,
+                 terminate, wait)
 from ledger import cpu_seconds, now_ms
+from patience import Stopwatch
 from producer import Producer
 
 KINDS = ("delay", "bounded", "list", "stream", "sync", "concurrent")
@@ -149,10 +150,11 @@ class Traffic:
         """Of these nothing runs meanwhile, and the workers use no CPU."""
         eventually(lambda: self.is_still(topics), "they wait")
         before = [cpu_seconds(worker.pid) for worker in self.workers]
-        begin, sizes = time.monotonic(), [topic.size() for topic in topics]
+        sizes = [topic.size() for topic in topics]
+        watch = Stopwatch()
         time.sleep(seconds)
         expect(sizes, [topic.size() for topic in topics])
-        took = time.monotonic() - begin
+        took = watch.seconds()
         for worker, used in zip(self.workers, before):
             used = cpu_seconds(worker.pid) - used
             expect_true(used <= 0.1 + 0.3 * took,
@@ -160,7 +162,7 @@ class Traffic:
 
     def is_still(self, topics):
         sizes = [topic.size() for topic in topics]
-        time.sleep(0.3)
+        rest()
         return sizes == [topic.size() for topic in topics]
 
     def note(self, what, begin, end):
