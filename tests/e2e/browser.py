@@ -10,8 +10,9 @@ import time
 import urllib.error
 import urllib.request
 
-from e2e import PATIENCE, eventually, expect_true
-from redis_server import free_port
+from e2e import eventually
+from patience import WALL
+from ports import free_port
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
 GUARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "guard.py")
@@ -61,7 +62,7 @@ class Browser:
             data=None if body is None else json.dumps(body).encode(),
             headers={"Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            with urllib.request.urlopen(request, timeout=WALL) as answer:
                 return json.load(answer)["value"]
         except urllib.error.HTTPError as error:
             value = json.load(error)["value"]

@@ -8,10 +8,11 @@ import json
 import os
 
 from cluster import Cluster, Fake, ask, slot_of
-from e2e import (PATIENCE, TEST_PLUGINS, Place, await_line, end_cleanly,
-                 eventually, expect, expect_in, expect_true, stop_cleanly,
-                 terminate, test)
-from redis_server import Server, free_port, use_good_plugins
+from e2e import (TEST_PLUGINS, Place, await_line, communicate, end_cleanly,
+                 eventually, expect, expect_in, stop_cleanly, terminate, test,
+                 wait)
+from ports import free_port
+from redis_server import Server, use_good_plugins
 
 shared = Place()
 atexit.register(shared.close)
@@ -67,7 +68,7 @@ def who_waits_until_a_job_ends_is_woken_through_the_cluster(place):
     eventually(lambda: place.lines("two"), "the other one goes on")
     eventually(lambda: place.stats(topic)["limited"] == "rate",
                "the third waits")
-    expect(0, one.wait(PATIENCE))
+    expect(0, wait(one))
     stop_cleanly(two)
     expect(2, len(place.lines("one")) + len(place.lines("two")))
     os.close(gate)
@@ -163,7 +164,7 @@ def nodes_may_have_addresses_of_ipv6(place):
 
 def ends(process):
     """Its exit code, and what it said."""
-    out, err = process.communicate(timeout=PATIENCE)
+    out, err = communicate(process)
     return process.returncode, out, err
 
 
@@ -231,7 +232,7 @@ def the_list_of_topics_is_at_one_node(place):
     place.add(cluster.topic(other), "b")
     place.weir("stats").expect_complaint(5, "port %d, which has the list of "
                                          "topics, is away (" % home.port)
-    expect(5, watch.wait(PATIENCE))
+    expect(5, wait(watch))
     home.start()
     cluster.await_well()
     place.add(cluster.topic(other), "c")

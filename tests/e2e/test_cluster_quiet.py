@@ -7,9 +7,10 @@ import subprocess
 import time
 
 from cluster import Cluster, ask, slot_of
-from e2e import (WEIR, PATIENCE, eventually, expect, expect_true, kill,
-                 run_together, stop_cleanly, test, time_test)
+from e2e import (WEIR, eventually, expect, expect_true, kill, run_together,
+                 stop_cleanly, test, time_test, wait)
 from monitor import Monitor
+from patience import Stopwatch
 from redis_server import use_good_plugins
 
 run_together(3)
@@ -49,9 +50,9 @@ def expect_pace(cluster, monitors, most):
     in bursts."""
     def sent():
         return refused(cluster) + sum(len(one.commands) for one in monitors)
-    begin, before = time.monotonic(), sent()
+    watch, before = Stopwatch(), sent()
     eventually(lambda: sent() >= before + 3 * most, "commands come")
-    rate = (sent() - before) / (time.monotonic() - begin)
+    rate = (sent() - before) / watch.seconds()
     print("%g commands a second" % rate)
     expect_true(rate <= most, "%g commands a second" % rate)
 
@@ -79,7 +80,7 @@ def what_waits_for_a_place_sends_at_most_20_commands_a_second(place):
     place.ok("add", topics[1])
     expect_pace(cluster, monitors, 20)
     cluster.close_slot(slot, cluster.nodes[1])
-    expect(0, add.wait(PATIENCE))
+    expect(0, wait(add))
     kill(cluster.nodes[2].process)
     eventually(lambda: not any(node.is_ok() for node in cluster.running()),
                "the cluster is down")
@@ -87,7 +88,7 @@ def what_waits_for_a_place_sends_at_most_20_commands_a_second(place):
     expect_pace(cluster, monitors[:2], len(adds) * 20)
     cluster.nodes[2].start()
     for add in adds:
-        expect(0, add.wait(PATIENCE))
+        expect(0, wait(add))
 
 
 @time_test

@@ -2,13 +2,11 @@
 """Topics of every kind, and all that is done with them, on three primaries."""
 
 import os
-import statistics
-import subprocess
-import time
 
 from cluster import ask, share
-from e2e import (BUILD, PATIENCE, eventually, expect, expect_in, expect_true,
+from e2e import (BUILD, eventually, expect, expect_in, expect_true, run,
                  stop_cleanly, test)
+from patience import Clock
 from redis_server import use_good_plugins
 
 KINDS = ("delay", "bounded", "list", "stream", "sync", "concurrent")
@@ -142,7 +140,7 @@ def no_job_is_early_whichever_node_has_it(place):
 def a_job_wakes_an_idle_worker_whichever_node_has_it(place):
     """Without being woken it looks every 5 s."""
     use_good_plugins(place)
-    topics, took = [], []
+    topics, woken = [], []
     for kind, more in (("delay", ()), ("bounded", ()), ("list", ()),
                        ("stream", ()), ("sync", ("delay=0ms",)),
                        ("concurrent", ("delay=0ms",))):
@@ -151,16 +149,14 @@ def a_job_wakes_an_idle_worker_whichever_node_has_it(place):
             topics.append(topic)
     worker = place.work(*(place.echo(topic, topic) for topic in topics))
     for topic in topics * 2:
-        count, begin = len(place.lines(topic)), time.monotonic()
+        count, clock = len(place.lines(topic)), Clock(1.0)
         add_numbers(place, topic, 1,
                     ',"group":"g"' if "bounded" in topic else "")
         eventually(lambda: len(place.lines(topic)) > count, topic + " runs")
-        took.append(time.monotonic() - begin)
+        woken.append(not clock.is_over())
     stop_cleanly(worker)
-    took = took[len(topics):]  # at first workers may still begin to listen
-    print("from add to run: median %.3f s, longest %.3f s"
-          % (statistics.median(took), max(took)))
-    expect_true(statistics.median(took) < 1.0, "they are woken: %s" % took)
+    woken = woken[len(topics):]  # at first workers may still begin to listen
+    expect_true(sum(woken) > len(topics) / 2, "they are woken: %s" % woken)
 
 
 @test
@@ -204,15 +200,12 @@ def every_command_finds_the_node_of_its_topic(place):
 def programs_that_embed_weir_take_the_url_of_a_cluster(place):
     cluster = share(place)
     for topic in apart(cluster, "e"):
-        done = subprocess.run(
-            [os.path.join(BUILD, "examples", "producer"),
-             place.env["WEIR_REDIS"], topic], input="1\n2\n3\n", text=True,
-            env=place.env, capture_output=True, timeout=PATIENCE)
+        done = run([os.path.join(BUILD, "examples", "producer"),
+                    place.env["WEIR_REDIS"], topic], "1\n2\n3\n",
+                   env=place.env)
         expect(0, done.returncode, done.stderr)
         expect(3, place.stats(topic)["added_total"])
-    done = subprocess.run(
-        [os.path.join(BUILD, "examples", "drain"), place.env["WEIR_REDIS"],
-         "20000"], text=True, env=place.env, capture_output=True,
-        timeout=PATIENCE)
+    done = run([os.path.join(BUILD, "examples", "drain"),
+                place.env["WEIR_REDIS"], "20000"], env=place.env)
     expect(0, done.returncode, done.stderr)
     expect_in("lost 0, handled twice 0", done.stdout)

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 
-from e2e import (BUILD, PATIENCE, ROOT, expect, expect_in, expect_true,
+from e2e import (BUILD, PATIENCE, ROOT, expect, expect_in, expect_true, run,
                  run_together, test, time_test)
 
 run_together(3)
@@ -35,10 +35,9 @@ def shown_for(part):
 
 def deploy(*args):
     expect_isolation()
-    return subprocess.run(
+    return run(
         [sys.executable, "-B", os.path.join(ROOT, "docs/examples/deploy.py"),
-         *args], text=True, capture_output=True, timeout=PATIENCE * 5,
-        env={**os.environ, "WEIR_BUILD": os.path.abspath(BUILD)})
+         *args], patience=PATIENCE * 5, env={**os.environ, "WEIR_BUILD": BUILD})
 
 
 def expect_as_printed(shown, *args):

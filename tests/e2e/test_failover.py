@@ -6,8 +6,8 @@ import subprocess
 import threading
 import time
 
-from e2e import (end_cleanly, eventually, expect, expect_in, run_together,
-                 stop_cleanly, terminate, test, time_test)
+from e2e import (communicate, end_cleanly, eventually, expect, expect_in,
+                 run_together, stop_cleanly, terminate, test, time_test)
 from redis_server import Server, use_good_plugins
 from sentinel import (NAME, Fake, Trio, ask, calls, clients, ids, pause, ran,
                       resume, role)
@@ -283,7 +283,7 @@ def a_worker_told_to_stop_without_a_primary_ends_and_loses_nothing(place):
     server.kill()
     place.write("end", "")
     terminate(worker)
-    _, err = worker.communicate(timeout=60)
+    _, err = communicate(worker)
     expect(1, worker.returncode, err)
     expect_in("what is left runs again when its lease has ended", err)
     server.start()

@@ -5,6 +5,7 @@ import time
 
 from e2e import (await_line, eventually, expect, expect_in, expect_true,
                  stop_cleanly, test)
+from patience import Stopwatch
 from redis_server import Server, use_good_plugins
 from sentinel import NAME, Fake, ask, calls, clients, ids, ran
 
@@ -92,9 +93,9 @@ def commands_a_second(fakes, server):
     fewer. An answer of the server counts its own question."""
     def heard():
         return sum(len(one.heard) for one in fakes) + total(server)
-    begin, before = time.monotonic(), heard()
+    watch, before = Stopwatch(), heard()
     time.sleep(2)  # time is the subject
-    return (heard() - before - 1) / (time.monotonic() - begin)
+    return (heard() - before - 1) / watch.seconds()
 
 
 def total(server):

@@ -8,7 +8,7 @@ import time
 from account import read_runs
 from cluster import ask, share, slot_of
 from e2e import (communicate, end_cleanly, eventually, expect, expect_in,
-                 expect_true, stop_cleanly, terminate, test)
+                 expect_true, rest, stop_cleanly, terminate, test)
 
 MOVES = 200
 JOBS = int(os.environ.get("WEIR_CHAOS_JOBS", "500"))
@@ -192,7 +192,7 @@ def a_topic_that_is_paused_stays_so_though_its_slot_moves(place):
     restless.end()
     with Opened(cluster, topic):
         resume = place.start("resume", topic)
-        time.sleep(0.5)
+        rest(0.5)
         expect(["0"], started(place, "out"))
     end_cleanly(resume)
     eventually(lambda: len(started(place, "out")) == 11, "they run")
@@ -210,7 +210,7 @@ def a_worker_told_to_stop_while_a_slot_is_open_tells_its_verdicts(place):
     with Opened(cluster, topic):
         place.write("end", "")
         terminate(worker)
-        time.sleep(2)
+        rest(2)
         expect(None, worker.poll())
     end_cleanly(worker)
     expect("start 1\n", text(place, "out"))
@@ -265,7 +265,7 @@ def leases_are_kept_though_the_slot_moves(place):
 
     def move():
         restless = Restless(cluster, topic)
-        time.sleep(6)
+        time.sleep(6)  # time is the subject: a lease would end
         restless.end()
     runs_once(place, topic, "later", move, after="8s")
 

@@ -11,6 +11,7 @@ from cluster import ELECTIONS, Cluster, ask
 from e2e import eventually, expect, expect_true, test
 from ledger import GROWTH_KIB, SEED, now_ms, resident_kib
 from offsets import Offsets
+from patience import Stopwatch
 from traffic import LEASE_MS, Traffic
 
 SECONDS = int(os.environ.get("WEIR_CHAOS_SECONDS", "600"))
@@ -96,7 +97,7 @@ class Storm:
     def freeze_worker(self):
         worker = self.random.choice(self.traffic.workers)
         worker.send_signal(signal.SIGSTOP)
-        time.sleep(1.5 * LEASE_MS / 1000)
+        time.sleep(1.5 * LEASE_MS / 1000)  # time is the subject
         worker.send_signal(signal.SIGCONT)
 
     def rage(self, seconds):
@@ -104,8 +105,8 @@ class Storm:
                   self.hand_over, self.kill_primary, self.stop_node,
                   self.kill_replica, self.kill_clients, self.flush_scripts,
                   self.kill_worker, self.freeze_worker]
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
+        watch = Stopwatch()
+        while watch.seconds() < seconds:
             fault, begin = self.random.choice(faults), now_ms()
             name = fault.__name__
             self.counts[name] = self.counts.get(name, 0) + 1
