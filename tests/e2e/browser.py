@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """Headless Chromium, driven over the WebDriver protocol by its own driver."""
 
+import atexit
 import base64
+import contextlib
 import json
 import os
 import subprocess
@@ -10,8 +12,8 @@ import time
 import urllib.error
 import urllib.request
 
-from e2e import eventually
-from patience import WALL
+from e2e import Place, eventually, expect_true
+from patience import PATIENCE, WALL
 from ports import free_port
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"
@@ -27,7 +29,7 @@ class Gone(Exception):
 class Browser:
     """A browser of its own profile in the place."""
 
-    def __init__(self, place, width=1280, height=900, scheme="light"):
+    def __init__(self, place):
         self.port = free_port()
         self.guard = subprocess.Popen(
             [sys.executable, "-B", GUARD, "chromedriver",
@@ -40,15 +42,24 @@ class Browser:
                  "--disable-dev-shm-usage", "--hide-scrollbars",
                  "--force-device-scale-factor=1", "--no-first-run",
                  "--disable-background-networking", "--disable-extensions",
-                 "--window-size=%d,%d" % (width, height),
                  "--user-data-dir=" + place.path("profile")]
         answer = self.ask("POST", "/session", {"capabilities": {"alwaysMatch": {
             "browserName": "chrome", "goog:chromeOptions": {"args": flags},
             "goog:loggingPrefs": {"browser": "ALL"}}}})
         self.session = answer["sessionId"]
+
+    def begin(self, width, height, scheme):
+        """Cookies are those of a host, whatever the port."""
+        self.cdp("Network.clearBrowserCookies")
         self.cdp("Emulation.setDeviceMetricsOverride", width=width,
                  height=height, deviceScaleFactor=1, mobile=False)
         self.prefer(scheme)
+        self.complaints()
+
+    def end(self):
+        """Leave the page, which would ask on."""
+        self.run("localStorage.clear()")
+        self.open("about:blank")
 
     def is_ready(self):
         try:
@@ -204,18 +215,24 @@ class Browser:
         self.guard.wait()
 
 
-def browse(*args, **options):
-    """with browse(place) as browser: nothing is left behind."""
-    return _Browsing(args, options)
+shared = []
 
 
-class _Browsing:
-    def __init__(self, args, options):
-        self.args, self.options = args, options
-
-    def __enter__(self):
-        self.browser = Browser(*self.args, **self.options)
-        return self.browser
-
-    def __exit__(self, *_):
-        self.browser.close()
+@contextlib.contextmanager
+def browse(width=1280, height=900, scheme="light"):
+    """with browse() as browser: the one of the program, as if it was new. A
+    test that fails ends it."""
+    if not shared:
+        home = Place()
+        atexit.register(home.close)
+        shared.append(Browser(home))
+        atexit.register(shared[0].close)
+    browser = shared.pop()
+    try:
+        browser.begin(width, height, scheme)
+        yield browser
+        browser.end()
+    except BaseException:
+        browser.close()
+        raise
+    shared.append(browser)

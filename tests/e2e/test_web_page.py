@@ -68,7 +68,7 @@ def picture(browser, name, height=None):
 def the_token_is_asked_for_and_a_wrong_one_refused(place):
     place.add("t", "1", "--delay", "1h")
     web = Web(place, token=TOKEN)
-    with browse(place) as browser:
+    with browse() as browser:
         browser.open("http://127.0.0.1:%d/" % web.port)
         browser.type("input[name=token]", "this-is-not-the-token")
         browser.press("Enter")

@@ -319,7 +319,7 @@ def a_report_of_weir_bench_is_read_in_narrow_windows_and_on_paper(place):
                        **{name: value for name, value in place.env.items()
                           if not name.startswith("WEIR_")},
                        "TMPDIR": place.dir})
-    with browse(place, width=390) as browser:
+    with browse(width=390) as browser:
         browser.open("file://" + report)
         browser.see("weir-bench floor", css="body")
         for width, media in ((390, "screen"), (1280, "screen"),

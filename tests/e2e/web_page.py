@@ -19,7 +19,7 @@ def page(place, *flags, path="", **options):
     """A browser that is logged in and looks at `path`; in the end the console
     has no error that the test did not take from it."""
     web = Web(place, *flags, token=TOKEN)
-    with browse(place, **options) as browser:
+    with browse(**options) as browser:
         browser.open("http://127.0.0.1:%d/%s" % (web.port, path))
         browser.see("Log in")
         browser.type("input[name=token]", TOKEN)
