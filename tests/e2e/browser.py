@@ -12,8 +12,8 @@ import time
 import urllib.error
 import urllib.request
 
-from e2e import Place, eventually, expect_true
-from patience import PATIENCE, WALL
+from e2e import Place, eventually
+from patience import WALL
 from ports import free_port
 
 ELEMENT = "element-6066-11e4-a52e-4f735466cecf"

@@ -50,9 +50,11 @@ def a_sentinel_that_names_another_primary_fails(place):
 
 @test
 def two_of_three_sentinels_away_are_no_quorum(place):
-    trio = Trio(place, down_ms=1000)
+    trio = Trio(place)
     for one in trio.sentinels[:2]:
         one.process.kill()
+    ask(trio.sentinels[2].path, "SENTINEL", "SET", NAME,
+        "down-after-milliseconds", "1000")  # of sentinels, too
     eventually(lambda: look(place)[1]["quorum"]["status"] != "ok",
                "the last one notices")
     code, found = look(place)
