@@ -72,7 +72,7 @@ class Tree:
             folders[:] = [
                 name for name in folders
                 if (name == ".ci" or not name.startswith("."))
-                and name != "__pycache__"
+                and name not in ("__pycache__", "build-mutants")
                 and not os.path.exists(
                     os.path.join(folder, name, "CMakeCache.txt"))
             ]
