@@ -271,6 +271,25 @@ TEST(without_leases_groups_keep_their_parts)
     expect_gone(rest, "game-1:1 ");
 }
 
+TEST(without_leases_a_group_that_became_hot_has_one_turn)
+{
+    struct weir__options options = weir__options_default;
+    struct host *host;
+
+    (void)world_open(NULL);
+    options.lease = WEIR__OPTION_NONE;
+    options.batch = 2;
+    host = bounded_open("one", &options);
+    events_add(host, "a", 1, 5);
+    EXPECT_INT(2, host_claim(host, 2, 300)); /* what is left has its turn */
+    EXPECT_INT(1, redis_int(proc, "ZCARD weir:{t}:rot"));
+    EXPECT_INT(1, redis_int(proc, "HSET weir:{t}:options hot a"));
+    host_settle_all(host, WEIR__OUTCOME_RETURN);
+    host_await_settled(host);
+    EXPECT_INT(1, redis_int(proc, "ZCARD weir:{t}:hot"));
+    bounded_walk();
+}
+
 TEST(a_dead_workers_batch_comes_back_to_whoever_serves_its_group)
 {
     struct host *next;

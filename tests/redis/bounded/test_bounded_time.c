@@ -131,3 +131,21 @@ TEST(an_idle_group_whose_retry_is_far_away_is_gone)
     bounded_walk();
     EXPECT_INT(0, redis_int(proc, "HEXISTS weir:{t}:out a"));
 }
+
+/* The retry of `a` is in a minute. */
+static const char later[] = "local now = redis.call('TIME')[1] * 1000 "
+                            "return redis.call('HSET', KEYS[1], 'a', "
+                            "  string.format('~ 0 0 %.0f', now + 60000))";
+
+TEST(a_retry_waits_for_its_time_though_its_group_has_its_turn)
+{
+    struct host *host = open_one();
+
+    EXPECT_INT(0, host_claim(host, 300, 5000));
+    event_add(host, "a", 1);
+    EXPECT_INT(1, redis_int(proc, "EVAL %s 1 weir:{t}:out", later));
+    EXPECT_INT(0, host_claim(host, 300, 5000));
+    EXPECT_TRUE(host->claimed.next_due_us > 50000000 &&
+                host->claimed.next_due_us <= 60000000);
+    bounded_walk();
+}

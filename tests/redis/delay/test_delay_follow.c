@@ -61,3 +61,28 @@ TEST(a_node_whose_runs_add_many_jobs_is_settled_in_several_calls)
     EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:run"));
     EXPECT_INT(0, redis_int(proc, "ZCARD weir:{t}:lease"));
 }
+
+/* 16 runs with 63 jobs each fill a call, so the next verdict needs another. */
+TEST(a_verdict_beyond_a_full_call_goes_into_another_one)
+{
+    enum { RUNS = 17, JOBS = WEIR__SLOTS_PER_CALL / (RUNS - 1) - 1 };
+    struct host *host = host_open("w1");
+
+    for (int i = 0; i < RUNS; i++)
+        host_add(host, NULL, 0);
+    AWAIT(host->added == RUNS);
+    EXPECT_INT(RUNS, host_claim(host, RUNS, 60000));
+    while (host->runs != NULL) {
+        struct weir__run *run = host_take(host);
+
+        add_follows(run, host->runs != NULL ? JOBS : 0);
+        host_settle(host, run, WEIR__OUTCOME_DONE);
+    }
+    EXPECT_INT(WEIR__SLOTS_PER_CALL, largest(host->topic));
+    host_await_settled(host);
+    EXPECT_INT(RUNS, host->settled);
+    EXPECT_INT(0, host->refused);
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    EXPECT_INT(RUNS, host->stats.done_total);
+    EXPECT_INT((RUNS - 1) * JOBS, host->stats.scheduled);
+}
