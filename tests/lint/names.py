@@ -34,7 +34,7 @@ LANGUAGE = re.compile(
     r"|__(FILE__|LINE__|func__|VA_ARGS__|cplusplus|attribute__|GNUC__"
     r"|GNUC_MINOR__|clang__|linux__|BYTE_ORDER__|ORDER_\w+__|SIZEOF_\w+__"
     r"|STDC\w*|SANITIZE_\w+__|has_\w+|builtin_\w+|atomic_\w+"
-    r"|wrap_weir__\w+|real_weir__\w+)")  # the last two: the linker's --wrap
+    r"|wrap_\w+|real_\w+)")  # the last two: the linker's --wrap
 
 TEXT = (".c", ".h", ".lua", ".sh", ".py", ".cmake", "CMakeLists.txt", "run")
 MARKS = re.compile(r"\b(?:" + "|".join(("TO" "DO", "FIX" "ME", "X" "XX",

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdatomic.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "adapters/redis/store/keeper.h"
 #include "core/ladder.h"
 #include "core/lane.h"
 #include "core/text.h"
+#include "tests/harness/names.h"
 #include "tests/redis/store/lease_fixture.h"
 
 /* The keeper: what happens to leases and runs while a handler holds the loop.
@@ -314,6 +318,55 @@ TEST(the_keeper_goes_on_when_its_connection_was_cut)
     EXPECT_INT(0, host_claim(other, 1, 60000));
     EXPECT_TRUE(!leave(one, run));
     AWAIT(one->is_up);
+    host_settle(one, run, WEIR__OUTCOME_DONE);
+    host_await_settled(one);
+    EXPECT_INT(0, one->refused);
+}
+
+/* --- a server with a name ------------------------------------------------- */
+
+/* The linker leads weir's calls of clock_gettime through here: its clock is so
+ * far behind. */
+static atomic_int behind_s;
+
+int __real_clock_gettime(clockid_t clock, struct timespec *ret_time);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time);
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *ret_time)
+{
+    int rc = __real_clock_gettime(clock, ret_time);
+
+    if (clock == CLOCK_MONOTONIC)
+        ret_time->tv_sec -= behind_s;
+    return rc;
+}
+
+/* The name may lead to another server by then, while the old one lives on. */
+TEST(the_keeper_asks_where_a_name_leads_each_5_s)
+{
+    static const struct redis_options options = {.tcp = true};
+    char url[64];
+    struct host *one;
+    struct weir__run *run;
+    size_t asked;
+
+    names_set("cache 127.0.0.1\n");
+    proc = redis_start(&options);
+    (void)snprintf(url, sizeof(url), "redis://cache:%d", redis_port(proc));
+    world_open_at(url);
+    one = host_open("w1");
+    lease_look(one);
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, LEASE_LONG_MS));
+    behind_s = 5;
+    run = enter(one, 60000);
+    lease_hold(lease_name(run), 1, NULL);
+    asked = names_asked();
+    behind_s = 0;
+    lease_hold(lease_name(run), 2, NULL);
+    EXPECT_INT(asked + 1, names_asked());
+    EXPECT_TRUE(!leave(one, run));
     host_settle(one, run, WEIR__OUTCOME_DONE);
     host_await_settled(one);
     EXPECT_INT(0, one->refused);
