@@ -360,3 +360,10 @@ TEST(a_call_slot_stays_until_the_servers_clock_says_that_nobody_needs_it)
     add_from_call_slots();
     EXPECT_INT(120, redis_int(script_proc, "HLEN weir:{t}:seen"));
 }
+
+TEST(a_call_slot_goes_when_the_servers_clock_says_two_minutes)
+{
+    fill_call_slots("old", 130000);
+    add_from_call_slots();
+    EXPECT_TRUE(redis_int(script_proc, "HLEN weir:{t}:seen") <= 100);
+}
