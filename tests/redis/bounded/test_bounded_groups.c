@@ -281,7 +281,7 @@ TEST(without_leases_a_group_that_became_hot_has_one_turn)
     options.batch = 2;
     host = bounded_open("one", &options);
     events_add(host, "a", 1, 5);
-    EXPECT_INT(2, host_claim(host, 2, 300)); /* what is left has its turn */
+    EXPECT_INT(2, host_claim(host, 2, 3600000)); /* the rest has its turn */
     EXPECT_INT(1, redis_int(proc, "ZCARD weir:{t}:rot"));
     EXPECT_INT(1, redis_int(proc, "HSET weir:{t}:options hot a"));
     host_settle_all(host, WEIR__OUTCOME_RETURN);
