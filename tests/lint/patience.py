@@ -38,8 +38,8 @@ def is_brief(match):
     return 0 < int(match.group(1)) * unit_ms < LEASE_MS
 
 
-# The runner measures programs.
-IN_TESTS = re.compile(r"(?:tests/(?!runner/)|clients/\w+/tests/)")
+# The runner and the mutator measure programs.
+IN_TESTS = re.compile(r"(?:tests/(?!runner/|mutants/)|clients/\w+/tests/)")
 
 # {endings: ((pattern, whether a match is a finding, what it says), ...)}
 RULES = {
