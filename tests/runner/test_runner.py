@@ -10,7 +10,6 @@ import changes
 import flaky
 import main
 import table
-import verdict
 from e2e import expect, expect_in, expect_true, test
 from pool import Pool, Task
 

@@ -14,7 +14,7 @@ import subprocess
 from ledger import now_ms
 from account import Account, Fault, Job, read_runs
 from e2e import (BUILD, PATIENCE, TEST_PLUGINS, communicate, eventually,
-                 expect, expect_true, test)
+                 expect, expect_true, test, wait)
 from server import Server
 
 STEP_WORKER = os.path.abspath(os.path.join(BUILD, "tests", "step_worker"))
