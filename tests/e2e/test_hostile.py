@@ -73,6 +73,7 @@ def a_trial_tells_a_plugin_that_ends_the_program_from_a_verdict(place):
 
 @test
 def a_third_sigterm_ends_a_handler_without_an_end(place):
+    place.env["WEIR_BLOCK_WARN"] = "100ms"
     place.add("t", "1")
     worker = place.work("t=%s?how=spin" % HOSTILE)
     await_line(worker, "it spins")

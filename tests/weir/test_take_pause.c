@@ -160,7 +160,7 @@ TEST(a_call_does_not_bring_what_the_host_has)
 /* It may have been read, or never be: here it was, in the end. */
 TEST(a_verdict_without_an_answer_says_that_nobody_knows)
 {
-    const struct weir_options options = {.request_timeout_ms = 100};
+    const struct weir_options options = {.request_timeout_ms = 2000};
 
     open_with_take(&options);
     stand_still();
@@ -178,7 +178,7 @@ TEST(a_verdict_without_an_answer_says_that_nobody_knows)
 
 TEST(a_call_that_a_server_does_not_answer_says_so)
 {
-    const struct weir_options options = {.request_timeout_ms = 100};
+    const struct weir_options options = {.request_timeout_ms = 2000};
 
     open_with_take(&options);
     add("b");
