@@ -276,6 +276,33 @@ TEST(jobs_are_listed_by_state_in_order_and_up_to_a_limit)
     EXPECT_INT(0, host_list(host, WEIR_JOB_SCHEDULED, 0));
 }
 
+/* Each job in a pack of its own, the last two in one claim. */
+TEST(a_running_job_is_listed_with_its_worker_and_when_that_claimed_it)
+{
+    static const char *const ids[] = {"a", "b", "c"}, *const workers[] = {
+                                                          "w1", "second",
+                                                          "second"};
+    struct host *host = host_open("w1"), *second = host_open("second");
+    int64_t claimed_ms;
+
+    for (int i = 0; i < 3; i++) {
+        host_add(host, ids[i], 0);
+        AWAIT(host->added == i + 1);
+        if (i == 0)
+            EXPECT_INT(1, host_claim(host, 10, 60000));
+    }
+    EXPECT_INT(2, host_claim(second, 10, 60000));
+    for (int i = 0; i < 3; i++) {
+        EXPECT_INT(WEIR_OK, host_show(host, ids[i]));
+        claimed_ms = host->info.claimed_ms;
+        EXPECT_TRUE(claimed_ms > 0);
+        EXPECT_INT(i + 1, host_list(host, WEIR_JOB_RUNNING, (size_t)i + 1));
+        EXPECT_STR(ids[i], host->text[0]);
+        EXPECT_STR(workers[i], host->text[5]);
+        EXPECT_INT(claimed_ms, host->info.claimed_ms);
+    }
+}
+
 /* --- connections that break ---------------------------------------------- */
 
 /* Cut the store's connections again and again until it is done. */

@@ -35,6 +35,7 @@ static void on_shown(int code, const struct weir_job_info *job, void *arg)
     host->info.reason = keep(host, 2, job->reason);
     host->info.body = keep(host, 3, job->body);
     host->info.url = keep(host, 4, job->url);
+    host->info.worker = keep(host, 5, job->worker);
 }
 
 int host_show(struct host *host, const char *id)

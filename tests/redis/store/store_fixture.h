@@ -40,7 +40,7 @@ struct host {
     int shown; /* answers to show, dead, remove */
     int show_code;
     struct weir_job_info info; /* of the last; slices are copied */
-    char text[5][256];         /* id, error, reason, body, url */
+    char text[6][256];         /* id, error, reason, body, url, worker */
     enum weir_job_state was;
     bool is_listed; /* the end of a list came */
     uint64_t count; /* of requeue, purge, forget */
