@@ -332,19 +332,24 @@ static void on_closed(int code, const char *id, void *arg)
     closed_count++;
 }
 
-TEST(a_job_that_waits_when_the_store_is_closed_is_weak)
+TEST(jobs_that_wait_when_the_store_is_closed_are_weak_and_logged_once)
 {
+    static const char line[] = "redis: t: added, but";
     struct weir__record record = {.body = {seven, 1}};
     struct weir__new_job job = {.record = &record};
     struct host *host = open_stopped("delay");
 
-    EXPECT_INT(WEIR_OK,
-               host->store->ops->add(host->topic, &job, on_closed, NULL));
-    expect_waits(host, 1);
+    for (int i = 0; i < 2; i++) { /* each in a pack of its own */
+        EXPECT_INT(WEIR_OK,
+                   host->store->ops->add(host->topic, &job, on_closed, NULL));
+        expect_waits(host, i + 1);
+    }
     EXPECT_INT(0, closed_count);
     host_close(host);
-    EXPECT_INT(1, closed_count);
+    EXPECT_INT(2, closed_count);
     EXPECT_INT(WEIR_EWEAK, closed_code);
+    EXPECT_CONTAINS(line, world_log);
+    EXPECT_TRUE(strstr(strstr(world_log, line) + 1, line) == NULL);
 }
 
 /* --- what a process keeps ------------------------------------------------- */
