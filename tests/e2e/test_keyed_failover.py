@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Jobs with keys, unique keys and schedules when another server takes over."""
 
+import contextlib
 import json
 import subprocess
 import threading
@@ -103,21 +104,32 @@ class Producer:
     """Adds jobs of five keys until it is ended, each on a replica."""
 
     def __init__(self, place):
+        self.place = place
         self.process = place.start("add", "t", "--jsonl", "-",
                                    stdin=subprocess.PIPE)
         self.ids, self.is_over = [], threading.Event()
+        self.turn = threading.Lock()  # the producer's, or the test's
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
 
     def run(self):
         while not self.is_over.is_set():
-            at = len(self.ids)
-            (job,) = keyed("abcde"[at % 5], 1, at // 5, priority=(
-                "urgent", "high", "normal", "low", "normal")[at % 5])
-            self.ids.append(job["id"])
-            self.process.stdin.write(json.dumps(job) + "\n")
-            self.process.stdin.flush()
+            with self.turn:
+                at = len(self.ids)
+                (job,) = keyed("abcde"[at % 5], 1, at // 5, priority=(
+                    "urgent", "high", "normal", "low", "normal")[at % 5])
+                self.ids.append(job["id"])
+                self.process.stdin.write(json.dumps(job) + "\n")
+                self.process.stdin.flush()
             time.sleep(0.02)
+
+    @contextlib.contextmanager
+    def held(self):
+        """No add is under way: an add gives up after 10 s of wall time, which
+        a takeover may need on a busy machine."""
+        with self.turn:
+            await_stats(self.place, added_total=len(self.ids))
+            yield
 
     def end(self):
         self.is_over.set()
@@ -145,8 +157,9 @@ def jobs_with_keys_outlive_primaries_that_die_at_work(place):
     eventually(lambda: len(ledger(place)) > 40, "jobs run")
     for _ in range(2):
         old = trio.primary()
-        old.kill()
-        trio.fail_over()
+        with producer.held():
+            old.kill()
+            trio.fail_over()
         count = len(ledger(place))
         eventually(lambda: len(ledger(place)) > count + 40, "jobs run")
         old.start()
@@ -165,8 +178,9 @@ def jobs_with_keys_outlive_a_primary_of_a_cluster(place):
     producer = Producer(place)
     eventually(lambda: len(ledger(place)) > 40, "jobs run")
     old = cluster.owner(slot_of("{t}"))
-    old.kill()
-    new = cluster.take_over(old)
+    with producer.held():
+        old.kill()
+        new = cluster.take_over(old)
     count = len(ledger(place))
     eventually(lambda: len(ledger(place)) > count + 40, "jobs run")
     old.start()
