@@ -101,7 +101,7 @@ def tasks_of(build, rows, logs):
                    for one in _property(test, "ENVIRONMENT", ()))
         env.setdefault("UBSAN_OPTIONS", "print_stacktrace=1")
         tasks.append(Task(
-            build, name, test["command"],
+            build, name, test.get("command", [name + " was not built"]),
             _property(test, "WORKING_DIRECTORY", ROOT),
             os.path.join(logs, "%s-%s.log" % (build, name)), env, labels,
             lock=",".join(_property(test, "RESOURCE_LOCK", ())),
