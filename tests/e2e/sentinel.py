@@ -219,7 +219,16 @@ class Trio:
                 ask(self.sentinels[0].path, "SENTINEL", "FAILOVER", NAME)
             return self.primary() not in (None, old) and self.primary()
 
-        return eventually(has_switched, "the sentinels name another primary")
+        new = eventually(has_switched, "the sentinels name another primary")
+
+        def is_primary():
+            """A sentinel that did not know yet may have demoted it."""
+            if role(new) != "master":
+                new.tell("REPLICAOF NO ONE")
+            return role(new) == "master"
+
+        eventually(is_primary, "the new primary is one")
+        return new
 
 
 class Fake(fake.Fake):
