@@ -14,7 +14,7 @@
 #include "core/text.h"
 #include "tests/harness/test.h"
 
-enum { NODES_MAX = 24, ARGS_MAX = 16, PATIENCE_S = 30, FAILOVER_LOOKS = 600 };
+enum { NODES_MAX = 24, ARGS_MAX = 16, PATIENCE_S = 90, FAILOVER_LOOKS = 600 };
 
 struct node {
     struct redis_proc *proc;
