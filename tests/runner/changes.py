@@ -34,8 +34,8 @@ def files():
 
 
 def sources(task):
-    """The files of a test program that are its own: of C what its target is
-    made of, of Python the file that run.py is told."""
+    """The sources of a test program: in C the files that its name ends with, in
+    Python the file that run.py runs."""
     found = {os.path.relpath(word, ROOT) for word in task.command
              if word.startswith(ROOT) and word.endswith((".py", ".sh"))}
     found.discard("tests/e2e/run.py")
@@ -65,9 +65,8 @@ def _words(path):
 
 
 def touching(task, changed):
-    """A changed file that is the test's or that it covers: a source of its own,
-    or a file of the product that shares two words of its path and name, or the
-    last one, with the test. Else ""."""
+    """A changed file that is a source of the test, or a file of the product
+    whose name has only words of the test's path. Else ""."""
     own = sources(task)
     for path in sorted(changed):
         if path in own:
