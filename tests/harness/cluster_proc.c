@@ -14,7 +14,7 @@
 #include "core/text.h"
 #include "tests/harness/test.h"
 
-enum { NODES_MAX = 24, ARGS_MAX = 16, PATIENCE_S = 90, FAILOVER_LOOKS = 600 };
+enum { NODES_MAX = 24, ARGS_MAX = 16, PATIENCE_S = 30, FAILOVER_LOOKS = 600 };
 
 struct node {
     struct redis_proc *proc;
@@ -309,8 +309,8 @@ static bool are_replicas_known(struct cluster_proc *cluster, int primaries)
         const char *at = redis_text(proc, "CLUSTER NODES");
         int count = 0;
 
-        for (at = strstr(at, "slave "); at != NULL; count++)
-            at = strstr(at + 1, "slave ");
+        for (at = strstr(at, "slave"); at != NULL; count++)
+            at = strstr(at + 1, "slave");
         if (count != cluster->count - primaries ||
             (i >= primaries && !is_connected(cluster, i)))
             return false;
@@ -345,6 +345,8 @@ static struct cluster_proc *cluster_new(const struct cluster_options *options)
                                         "2000",
                                         "--cluster-allow-replica-migration",
                                         "no",
+                                        "--cluster-replica-no-failover",
+                                        "yes",
                                         "--repl-diskless-sync-delay",
                                         "0"};
     struct cluster_proc *cluster = calloc(1, sizeof(*cluster));
@@ -424,6 +426,9 @@ int cluster_await_promoted(struct cluster_proc *cluster, int old, uint16_t slot)
     struct patience patience = patience_start(PATIENCE_S);
     int owner = cluster_owner(cluster, slot);
 
+    for (int i = 0; i < cluster->count; i++)
+        if (runs(cluster, i))
+            tell(cluster, i, "CONFIG SET cluster-replica-no-failover no");
     while (owner < 0 || owner == old || !is_well(cluster)) {
         look_again(&patience, "another node has the slot");
         owner = cluster_owner(cluster, slot);
@@ -434,12 +439,13 @@ int cluster_await_promoted(struct cluster_proc *cluster, int old, uint16_t slot)
 /* Number of the primary that the replica itself names; -1. */
 static int primary_of(struct cluster_proc *cluster, int replica)
 {
-    static const char own_line[] = "myself,slave ";
-    const char *at = strstr(
-        redis_text(cluster_node(cluster, replica), "CLUSTER NODES"), own_line);
+    const char *at =
+        strstr(redis_text(cluster_node(cluster, replica), "CLUSTER NODES"),
+               "myself,slave");
+    const char *id = at == NULL ? NULL : strchr(at, ' '); /* more flags first */
 
-    for (int i = 0; at != NULL && i < cluster->count; i++)
-        if (strncmp(at + strlen(own_line), cluster->nodes[i].id,
+    for (int i = 0; id != NULL && i < cluster->count; i++)
+        if (strncmp(id + 1, cluster->nodes[i].id,
                     strlen(cluster->nodes[i].id)) == 0)
             return i;
     return -1;

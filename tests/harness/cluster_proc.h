@@ -5,7 +5,8 @@
 /* A cluster for one test: nodes as redis_proc has servers, on ports of
  * 127.0.0.1, with a node timeout of 2 s and the slots spread evenly. Nodes have
  * numbers: the primaries from 0 on, behind them the first replica of each, then
- * the second of each, then those that were added.
+ * the second of each, then those that were added. No replica is elected unless
+ * a test awaits an election: a primary may be without a CPU for 2 s.
  *
  * Everything here BLOCKS and ends the test with a sentence when it fails. */
 
@@ -76,8 +77,8 @@ void cluster_resume(struct cluster_proc *cluster, int node);
  * one of these, and each says that the cluster is ok. */
 void cluster_await(struct cluster_proc *cluster);
 
-/* Wait until an election has given the slot to another node than `old`, and for
- * the above; returns which. */
+/* Allow elections and wait until one has given the slot to another node than
+ * `old`, and for the above; returns which. */
 int cluster_await_promoted(struct cluster_proc *cluster, int old,
                            uint16_t slot);
 

@@ -66,16 +66,18 @@ def _words(path):
 
 def touching(task, changed):
     """A changed file that is a source of the test, or a file of the product
-    whose name has only words of the test's path. Else ""."""
+    that it covers. Else ""."""
     own = sources(task)
     for path in sorted(changed):
         if path in own:
             return path
-        if path.startswith(PRODUCT) and _covers(own, path):
+        if path.startswith(PRODUCT) and any(_covers(one, path) for one in own):
             return path
     return ""
 
 
-def _covers(own, path):
-    subject = os.path.splitext(os.path.basename(path))[0].split("_")
-    return any(set(subject) <= _words(test) for test in own)
+def _covers(test, path):
+    """The words of the file's name are in the test's name, or those of its
+    whole path in the test's path."""
+    return _words(os.path.basename(path)) <= _words(os.path.basename(test)) or \
+        _words(path) <= _words(test)

@@ -262,10 +262,12 @@ def the_change_touches_the_tests_of_what_it_changed(place):
         main.ROOT, "build", "tests", "test_redis_delay_oom")], folder, "")
     own = "tests/redis/delay/test_delay_oom.c"
     expect({own}, changes.sources(task))
-    expect(own, changes.touching(task, {own}))
-    expect("", changes.touching(task, {"docs/scale.md", "core/heap.c"}))
-    expect("adapters/redis/delay/delay.c", changes.touching(
-        task, {"adapters/redis/delay/delay.c"}))
+    for covered in (own, "adapters/redis/delay/delay.c", "core/oom.h",
+                    "adapters/redis/delay/delay_oom.c"):
+        expect(covered, changes.touching(task, {covered}))
+    for other in ("docs/scale.md", "core/heap.c", "core/redis.h",
+                  "adapters/redis/delay/keys.c"):
+        expect("", changes.touching(task, {other}))
 
 
 @test

@@ -2,6 +2,7 @@
 #include "tests/harness/cluster_proc.h"
 
 #include <hiredis/hiredis.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -235,6 +236,18 @@ TEST(a_replica_takes_over_without_an_election)
     cluster_await(cluster);
     EXPECT_INT(3, cluster_owner(cluster, 0));
     EXPECT_INT(4, cluster_owner(cluster, 8192));
+}
+
+TIME_TEST(a_primary_that_hangs_is_replaced_only_when_a_test_awaits_that)
+{
+    static const struct cluster_options options = {.replicas = 1};
+    struct cluster_proc *cluster = cluster_start(&options);
+
+    cluster_pause(cluster, 0);
+    (void)poll(NULL, 0, 5000); /* more than twice the node timeout */
+    cluster_resume(cluster, 0);
+    cluster_await(cluster);
+    EXPECT_INT(0, cluster_owner(cluster, 0));
 }
 
 TIME_TEST(a_replica_is_elected_when_its_primary_was_killed)
