@@ -8,7 +8,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 
-const GIVE_UP_MS = 60000;
+const GIVE_UP_MS = 600000; // of the wall: also on a busy machine
 
 /** Waits until `condition` returns, or resolves to, something true. */
 export async function until(condition, what) {

@@ -188,10 +188,14 @@ test('a run that takes too long is canceled and retried', async () => {
 
 test('leases are renewed while jobs run', async () => {
   let runs = 0;
-  await set('t', 'lease', '3s');
+  const ends = async () =>
+    Number((await server.redis.zrange('weir:{t}:lease', 0, 0, 'WITHSCORES'))[1]);
+  await set('t', 'lease', '6s');
   const handle = async () => {
+    const firstMs = await ends();
     runs++;
-    await sleep(7000);
+    await until(async () => await ends() >= firstMs + 6000,
+                'its lease would have ended');
   };
   work({ t: handle });
   work({ t: handle });
