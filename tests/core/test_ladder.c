@@ -149,6 +149,7 @@ TEST(jitter_stays_within_its_percent_and_reaches_both_ends)
     EXPECT_TRUE(most <= 1200 && most > 1190);
     EXPECT_INT(800, weir__jitter_ms(1000, 20, 0));
     EXPECT_INT(1200, weir__jitter_ms(1000, 20, 400));
+    EXPECT_INT(45, weir__jitter_ms(50, 10, 0)); /* below 100 ms, too */
 }
 
 TEST(jitter_never_makes_a_delay_vanish)
