@@ -91,27 +91,24 @@ static void spread(struct weir_job *const *jobs, size_t count,
 static bool call(struct weir__lane *lane, struct weir_job *const *jobs,
                  size_t count, enum weir_verdict *verdicts)
 {
-    const struct weir__store_ops *ops = lane->store->ops;
     struct weir__run *first = weir__run_of(jobs[0]);
+    struct weir__call holding = weir__run_call(first);
     enum weir_verdict verdict;
-    bool is_taken = false;
+    bool is_taken;
 
     for (size_t i = 0; i < count; i++) {
         weir__run_of(jobs[i])->phase = WEIR__PHASE_RUNNING;
         verdicts[i] = WEIR_DONE;
     }
-    if (ops->enter != NULL)
-        ops->enter(lane->topic, first,
-                   first->started_ns + lane->options->timeout * WEIR__MS_NS);
+    weir__call_begin(lane->store, &holding);
     lane->reactor->calling_count = count;
     lane->reactor->calling = first;
     verdict =
         first->handler->run_batch(first->handler->self, jobs, count, verdicts);
     lane->reactor->calling = NULL;
     lane->reactor->calling_count = 1;
-    if (ops->leave != NULL)
-        is_taken = ops->leave(lane->topic, first);
-    weir__lane_took(lane, first, count, is_taken || verdict == WEIR_PENDING);
+    is_taken = weir__call_end(lane->store, &holding);
+    weir__lane_took(lane, &holding, count, is_taken || verdict == WEIR_PENDING);
     if (verdict != WEIR_EACH && verdict != WEIR_DONE)
         spread(jobs, count, verdicts, verdict);
     return is_taken;

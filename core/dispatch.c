@@ -135,101 +135,69 @@ void weir__run_returned(struct weir__run *run, enum weir_verdict verdict)
     weir__run_ended(run, WEIR_RETRY);
 }
 
-static const char *handler_of(const struct weir__run *run)
+struct weir__call weir__run_call(struct weir__run *run)
 {
-    const struct weir__handler *handler = run->handler;
+    const struct weir__lane *lane = run->lane;
 
-    return handler == NULL || handler->name == NULL ? "the handler"
-                                                    : handler->name;
-}
-
-/* What a line says of a run that holds the loop; `fields` are two. */
-static struct weir_log_line held_line(const struct weir__run *run,
-                                      int64_t held_ns,
-                                      struct weir_log_field *fields)
-{
-    fields[0] = (struct weir_log_field){"handler", handler_of(run), 0};
-    fields[1] = (struct weir_log_field){"held_ms", NULL, held_ns / WEIR__MS_NS};
-    return (struct weir_log_line){
-        .level = WEIR_LEVEL_WARN,
-        .topic = run->lane->name,
-        .id = run->id,
-        .event = "held",
-        .fields = fields,
-        .field_count = 2,
+    return (struct weir__call){
+        .handler = run->handler == NULL ? NULL : run->handler->name,
+        .topic = lane->name,
+        .run = run,
+        .run_topic = lane->topic,
+        .deadline_ns = run->started_ns + lane->options->timeout * WEIR__MS_NS,
     };
 }
 
-/* Handlers must not hold the loop: one warning a second names one that does. */
-static void watch(const struct weir__run *run, int64_t ns)
+/* Code that is not weir's must not hold the loop: one warning a second names
+ * what did. */
+static void watch(struct weir__reactor *reactor, const struct weir__call *call,
+                  int64_t ns)
 {
-    struct weir__reactor *reactor = run->lane->reactor;
     int64_t most_ms = reactor->options.block_warn_ms;
-    struct weir_log_field fields[2];
-    struct weir_log_line about;
+    struct weir__held held;
 
     if (most_ms == 0 || ns <= most_ms * WEIR__MS_NS ||
         reactor->now_ns < reactor->blocked_warn_ns)
         return;
     reactor->blocked_warn_ns = reactor->now_ns + WEIR__WARN_NS;
-    about = held_line(run, ns, fields);
-    weir__log_about(reactor->options.log, &about,
-                    "%s held the loop for %lld ms, and nothing else could run "
-                    "(block_warn is %lld ms)",
-                    fields[0].text, (long long)fields[1].number,
-                    (long long)most_ms);
-}
-
-void weir__run_log_holding(const struct weir__run *run,
-                           const struct weir__log *log, int64_t now_ns)
-{
-    int64_t held_ns = now_ns - run->started_ns;
-    struct weir_log_field fields[2];
-    const struct weir_log_line about = held_line(run, held_ns, fields);
-
-    if (held_ns <= run->lane->reactor->options.block_warn_ms * WEIR__MS_NS)
-        return;
-    weir__log_about(log, &about,
-                    "%s has held the loop for %lld s, and nothing else runs",
-                    fields[0].text, (long long)(fields[1].number / 1000));
+    weir__call_copy(call, &held);
+    weir__held_log_ended(&held, reactor->options.log, ns, most_ms);
 }
 
 /* A handler of `count` runs, the first of which is `run`, held the loop. */
-void weir__lane_took(struct weir__lane *lane, const struct weir__run *run,
+void weir__lane_took(struct weir__lane *lane, const struct weir__call *call,
                      size_t count, bool is_pending)
 {
     struct weir__reactor *reactor = lane->reactor;
+    int64_t ns;
 
-    WEIR_ASSERT(count > 0 && run->lane == lane);
+    WEIR_ASSERT(count > 0 && call->run->lane == lane);
     reactor->now_ns = clock_of(reactor);
-    watch(run, reactor->now_ns - run->started_ns);
+    ns = reactor->now_ns - call->run->started_ns;
+    watch(reactor, call, ns);
     if (!lane->is_async && !is_pending)
-        note_duration(lane,
-                      (reactor->now_ns - run->started_ns) / (int64_t)count);
+        note_duration(lane, ns / (int64_t)count);
 }
 
 static void call(struct weir__lane *lane, struct weir__run *run)
 {
-    const struct weir__store_ops *ops = lane->store->ops;
+    struct weir__call holding = weir__run_call(run);
     enum weir_verdict verdict;
-    bool is_taken = false;
+    bool is_taken;
 
     run->phase = WEIR__PHASE_RUNNING;
     if (lane->handler->blocks) {
         weir__thread_run_begin(run);
         return;
     }
-    if (ops->enter != NULL)
-        ops->enter(lane->topic, run,
-                   run->started_ns + lane->options->timeout * WEIR__MS_NS);
+    weir__call_begin(lane->store, &holding);
     lane->reactor->calling = run;
     WEIR__STEP("run");
     verdict = run->handler->run(run->handler->self, &run->job);
     WEIR__STEP("ran");
     lane->reactor->calling = NULL;
-    if (ops->leave != NULL)
-        is_taken = ops->leave(lane->topic, run);
-    weir__lane_took(lane, run, 1, is_taken || verdict == WEIR_PENDING);
+    is_taken = weir__call_end(lane->store, &holding);
+    weir__lane_took(lane, &holding, 1, is_taken || verdict == WEIR_PENDING);
     if (is_taken)
         weir__run_taken(run);
     else
@@ -442,13 +410,22 @@ void weir__run_taken(struct weir__run *run)
 
 static void flush(struct weir__lane *lane, const struct weir__handler *handler)
 {
+    struct weir__reactor *reactor = lane->reactor;
+    struct weir__call call = {
+        .what = "the flush", .handler = handler->name, .topic = lane->name};
+    int64_t began_ns;
     int rc;
 
     if (handler->flush == NULL)
         return;
-    lane->reactor->flushing = handler;
+    began_ns = clock_of(reactor);
+    weir__call_begin(lane->store, &call);
+    reactor->flushing = handler;
     rc = handler->flush(handler->self);
-    lane->reactor->flushing = NULL;
+    reactor->flushing = NULL;
+    (void)weir__call_end(lane->store, &call); /* has no run */
+    reactor->now_ns = clock_of(reactor);
+    watch(reactor, &call, reactor->now_ns - began_ns);
     if (rc != 0)
         flush_failed(lane, handler);
 }

@@ -344,6 +344,7 @@ static void ask(struct weir__lane *lane)
     claim = (struct weir__claim){
         .room = room_of(lane),
         .lease_ms = weir__options_lease_ms(lane->options),
+        .timeout_ms = lane->options->timeout,
         .now_ns = reactor->now_ns,
         .is_by_hand = lane->handler->wanted != NULL,
         .has_jobs = weir__lane_held(lane) > lane->ran.count,

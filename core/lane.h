@@ -22,6 +22,7 @@
  * check. */
 
 #include "core/assert.h"
+#include "core/call.h"
 #include "core/handler_counters.h"
 #include "core/heap.h"
 #include "core/histogram.h"
@@ -352,7 +353,8 @@ void weir__batch_free(struct weir__lane *lane);
 bool weir__run_begin(struct weir__lane *lane, struct weir__run *run);
 void weir__run_returned(struct weir__run *run, enum weir_verdict verdict);
 void weir__run_taken(struct weir__run *run);
-void weir__lane_took(struct weir__lane *lane, const struct weir__run *run,
+struct weir__call weir__run_call(struct weir__run *run);
+void weir__lane_took(struct weir__lane *lane, const struct weir__call *call,
                      size_t count, bool is_pending);
 
 /* dispatch.c: handlers. True while ready runs are left. */

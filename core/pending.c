@@ -183,10 +183,16 @@ static void call_cancel(struct weir__run *run, enum weir_cancel why)
 {
     struct weir__reactor *reactor = run->lane->reactor;
     const struct weir__run *caller = reactor->calling;
+    struct weir__call call = {.what = "the cancel callback",
+                              .handler = run->handler->name,
+                              .topic = run->lane->name};
+    const struct weir__store *store = run->lane->store;
 
+    weir__call_begin(store, &call);
     reactor->calling = run;
     run->cancel(&run->job, why, run->cancel_arg);
     reactor->calling = caller;
+    (void)weir__call_end(store, &call); /* has no run */
 }
 
 /* The callback may complete other runs, add jobs, free the reactor. */

@@ -204,6 +204,17 @@ bool weir__lane_is_quiet(const struct weir__lane *lane)
            lane->store->ops->unsettled(lane->topic) == 0;
 }
 
+static void call_idle(const struct weir__lane *lane)
+{
+    struct weir__reactor *reactor = lane->reactor;
+    const struct weir__store *store = lane->store;
+    struct weir__call call = {.what = "the idle callback", .topic = lane->name};
+
+    weir__call_begin(store, &call);
+    reactor->idle_fn(lane->name, reactor->idle_arg);
+    (void)weir__call_end(store, &call); /* has no run */
+}
+
 /* A lane that is not quiet yet comes back when its verdicts are answered. */
 static void report_idle(struct weir__reactor *reactor)
 {
@@ -216,7 +227,7 @@ static void report_idle(struct weir__reactor *reactor)
         if (lane->is_sleeping && weir__lane_is_quiet(lane) &&
             reactor->idle_fn != NULL && lane->handler != NULL &&
             lane->handler->wanted == NULL)
-            reactor->idle_fn(lane->name, reactor->idle_arg);
+            call_idle(lane);
     }
 }
 

@@ -123,11 +123,6 @@ extern const struct weir_host weir__host;
  * borrows from it. May be called from another thread. */
 void weir__run_overdue(const struct weir__run *run, struct weir__run *ret_copy);
 
-/* Log that its handler holds the loop, since it began at started_ns. May be
- * called from another thread, as before. */
-void weir__run_log_holding(const struct weir__run *run,
-                           const struct weir__log *log, int64_t now_ns);
-
 /* Fill *ret_current with what the run is; false: it is none (memory that was
  * written over). Calls nothing that a handler of a signal must not call. */
 bool weir__run_current(const struct weir__run *run,

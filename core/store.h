@@ -22,6 +22,7 @@
 #include "core/record.h"
 #include "core/run.h"
 
+struct weir__call;
 struct weir__store;
 struct weir__store_topic; /* the store's own; one for each name */
 
@@ -101,10 +102,11 @@ struct weir__claim {
     size_t room; /* most jobs wanted, up to 1,024; 0: only look whether the
                     topic is paused and its options changed */
     int64_t lease_ms;
-    int64_t now_ns;  /* monotonic */
-    bool is_by_hand; /* a caller takes or settles: no worker for long */
-    bool has_jobs;   /* others are in hand: the loop may be held by them */
-    bool is_slow;    /* a job keeps this worker for a while: what is due next
+    int64_t timeout_ms; /* of a run */
+    int64_t now_ns;     /* monotonic */
+    bool is_by_hand;    /* a caller takes or settles: no worker for long */
+    bool has_jobs;      /* others are in hand: the loop may be held by them */
+    bool is_slow;       /* a job keeps this worker for a while: what is due next
                         may be another one's */
     bool takes_jobs; /* nothing is in hand, of whatever topic: where nothing is
                         due, the next job may be handed over when it comes */
@@ -218,13 +220,12 @@ struct weir__store_ops {
     int (*prolong)(struct weir__store_topic *topic,
                    const struct weir__prolong *what, weir_count_fn fn,
                    void *arg);
-    /* The handler of a run begins to hold the loop, until `deadline_ns` at most
-     * (monotonic): the store keeps leases alive by itself, and settles the run
-     * as timed out when that has passed. May be NULL. */
-    void (*enter)(struct weir__store_topic *topic, struct weir__run *run,
-                  int64_t deadline_ns);
-    /* It has returned. True: the run was settled as timed out meanwhile. */
-    bool (*leave)(struct weir__store_topic *topic, struct weir__run *run);
+    /* A call of code that is not weir's begins (core/call.h). However long the
+     * loop is held, the store keeps leases alive; a call of a run that passes
+     * its deadline has the run settled as timed out. May be NULL. */
+    void (*enter)(struct weir__store *store, struct weir__call *call);
+    /* The call has returned. True: its run was settled as timed out. */
+    bool (*leave)(struct weir__store *store, struct weir__call *call);
     /* When the store last renewed all leases of the topic by itself
      * (monotonic); 0: never. May be NULL, with enter and leave. */
     int64_t (*kept_ns)(const struct weir__store_topic *topic);

@@ -9,6 +9,7 @@
 
 #include "adapters/ev/driver.h"
 #include "core/assert.h"
+#include "core/call.h"
 #include "core/mem.h"
 
 /* Timers and watches are on one list each, so that what an instance leaves
@@ -74,17 +75,30 @@ static void link_out(struct node *node)
         node->next->link = node->link;
 }
 
-static void begin_call(struct loop *loop)
+static const struct weir__store *store_of(const struct loop *loop)
+{
+    return loop->options.store == NULL ? NULL : *loop->options.store;
+}
+
+static struct weir__call call_of(const struct loop *loop, const char *what)
+{
+    return (struct weir__call){
+        .what = what, .handler = loop->options.plugin, .topic = loop->topic};
+}
+
+static void begin_call(struct loop *loop, struct weir__call *call)
 {
     (*loop->options.depth)++;
+    weir__call_begin(store_of(loop), call);
     if (loop->options.calling != NULL)
         *loop->options.calling = &loop->port;
 }
 
-static void end_call(struct loop *loop)
+static void end_call(struct loop *loop, struct weir__call *call)
 {
     if (loop->options.calling != NULL)
         *loop->options.calling = NULL;
+    (void)weir__call_end(store_of(loop), call); /* has no run */
     (*loop->options.depth)--;
 }
 
@@ -95,12 +109,13 @@ static void on_timer(struct ev_loop *ev, ev_timer *watcher, int events)
 {
     const struct timer *timer = watcher->data;
     struct loop *loop = loop_of(timer->port.loop);
+    struct weir__call call = call_of(loop, "a timer");
 
     (void)ev;
     (void)events;
-    begin_call(loop);
+    begin_call(loop, &call);
     timer->fn(timer->arg);
-    end_call(loop);
+    end_call(loop, &call);
 }
 
 static struct weir_timer *timer_new(struct weir_loop *port, weir_timer_fn fn,
@@ -150,6 +165,7 @@ static void on_watch(struct ev_loop *ev, ev_io *watcher, int events)
 {
     const struct watch *watch = watcher->data;
     struct loop *loop = loop_of(watch->port.loop);
+    struct weir__call call = call_of(loop, "a descriptor callback");
     unsigned seen = 0;
 
     (void)ev;
@@ -157,9 +173,9 @@ static void on_watch(struct ev_loop *ev, ev_io *watcher, int events)
         seen |= WEIR_FD_READ;
     if ((events & EV_WRITE) != 0)
         seen |= WEIR_FD_WRITE;
-    begin_call(loop);
+    begin_call(loop, &call);
     watch->fn(watcher->fd, seen, watch->arg);
-    end_call(loop);
+    end_call(loop, &call);
 }
 
 /* libev would end the process for a number that is no descriptor. */

@@ -9,6 +9,7 @@
 #include "core/error.h"
 
 struct ev_loop;
+struct weir__store;
 struct weir_current;
 
 struct weir__ev_loop_options {
@@ -17,6 +18,9 @@ struct weir__ev_loop_options {
     const char *topic;           /* copied, at most WEIR_MAX_TOPIC bytes */
     const struct weir__log *log; /* kept */
     int *depth;                  /* callbacks on the stack; kept, counted */
+    /* Hears of each call of the instance's timers and descriptors; kept; NULL,
+     * or a pointer to NULL: nobody does. */
+    struct weir__store *const *store;
     /* Set while the instance's timers and descriptors call; kept; NULL: nobody
      * looks. */
     const struct weir_loop *volatile *calling;

@@ -21,8 +21,10 @@ struct weir__redis_options {
     void *clock_arg;
     const struct weir__log *log; /* kept */
     const struct weir__log
-        *blocked_log; /* kept; for the keeper's thread; may be
+        *blocked_log;      /* kept; for the keeper's thread; may be
                                             NULL */
+    int64_t block_warn_ms; /* a call that holds the loop for less is not logged
+                              by the keeper */
     const struct weir__store_events *events; /* copied */
     void *arg;                               /* for events->connection */
     /* Counts the store's callbacks on the stack; kept; may be NULL. The store

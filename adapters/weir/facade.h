@@ -64,7 +64,7 @@ struct weir_reactor {
     struct weir__ev_pool *pool;
     struct ev_loop *loop;
     uint64_t seed;
-    int64_t request_timeout_ms;
+    int64_t request_timeout_ms, block_warn_ms;
     struct weir__store *store;
     struct weir__reactor *core;
     struct weir__bound_plugin *plugins;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "core/assert.h"
+#include "core/call.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -42,9 +43,14 @@ int weir__facade_lane(const char *topic,
 void weir__facade_close_plugin(struct weir_reactor *reactor,
                                struct weir__bound_plugin *bound)
 {
+    struct weir__call call = {.what = "the close",
+                              .handler = bound->file.copy.name};
+
+    weir__call_begin(reactor->store, &call);
     reactor->calling = bound->loop;
     weir__instance_close(&bound->instance);
     reactor->calling = NULL;
+    (void)weir__call_end(reactor->store, &call); /* has no run */
     weir__ev_loop_close(bound->loop);
     weir__mem_free(bound);
 }
@@ -70,6 +76,7 @@ static int open_plugin(struct weir_reactor *reactor, const char *topic,
         .topic = topic,
         .log = &reactor->log,
         .depth = &reactor->depth,
+        .store = &reactor->store,
         .calling = &reactor->calling,
     };
     struct weir__instance_options instance = {
@@ -79,6 +86,7 @@ static int open_plugin(struct weir_reactor *reactor, const char *topic,
         .host = &weir__host,
         .self = options->table == NULL ? NULL : options->self,
     };
+    struct weir__call call = {.what = "the open", .topic = topic};
     int rc = find_plugin(options, topic, &bound->file, err);
 
     if (rc < 0)
@@ -90,9 +98,12 @@ static int open_plugin(struct weir_reactor *reactor, const char *topic,
     instance.loop = bound->loop;
     weir__facade_redis(&bound->source, reactor, bound->loop);
     instance.redis = &bound->source.port;
+    call.handler = bound->file.copy.name;
+    weir__call_begin(reactor->store, &call);
     reactor->calling = bound->loop;
     rc = weir__instance_open(&bound->file, &instance, &bound->instance, err);
     reactor->calling = NULL;
+    (void)weir__call_end(reactor->store, &call); /* has no run */
     return rc;
 }
 

@@ -3,6 +3,7 @@
 
 #include "adapters/weir/facade.h"
 #include "core/assert.h"
+#include "core/call.h"
 #include "core/lane.h"
 #include "core/mem.h"
 #include "core/text.h"
@@ -353,6 +354,8 @@ static void answer(struct weir_reactor *reactor, struct weir__taking *taking,
 {
     struct weir__taker *taker = taking->taker;
     struct weir__taking **at = &reactor->takes.first;
+    struct weir__call call = {.what = "the callback of a take",
+                              .topic = taker->topic};
 
     while (*at != taking)
         at = &(*at)->next;
@@ -366,7 +369,9 @@ static void answer(struct weir_reactor *reactor, struct weir__taking *taking,
         taking->takes[i]->taking = NULL;
     if (taker->calls == 0 && !reactor->is_freed)
         weir__reactor_unserve(reactor->core, weir__slice_str(taker->topic));
+    weir__call_begin(reactor->store, &call);
     taking->fn(code, taking->takes, taking->count, taking->arg);
+    (void)weir__call_end(reactor->store, &call); /* has no run */
     weir__mem_free(taking);
 }
 

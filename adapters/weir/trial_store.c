@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "core/assert.h"
+#include "core/call.h"
 #include "core/mem.h"
 #include "core/reactor.h"
 #include "core/text.h"
@@ -171,22 +172,23 @@ static void flush(struct weir__store *port)
     (void)port; /* weir__trial_store_answer */
 }
 
-static void enter(struct weir__store_topic *topic, struct weir__run *run,
-                  int64_t deadline_ns)
+/* The deadline is of the trial's clock, which stands still. */
+static void enter(struct weir__store *port, struct weir__call *call)
 {
-    struct weir__trial_job *job = run->batch;
+    struct weir__trial_job *job = call->run == NULL ? NULL : call->run->batch;
 
-    (void)topic;
-    (void)deadline_ns; /* of the trial's clock, which stands still */
-    job->entered_ns = weir__driver_clock(NULL);
+    (void)port;
+    if (job != NULL)
+        job->entered_ns = weir__driver_clock(NULL);
 }
 
-static bool leave(struct weir__store_topic *topic, struct weir__run *run)
+static bool leave(struct weir__store *port, struct weir__call *call)
 {
-    struct weir__trial_job *job = run->batch;
+    struct weir__trial_job *job = call->run == NULL ? NULL : call->run->batch;
 
-    (void)topic;
-    job->held_ms = (weir__driver_clock(NULL) - job->entered_ns) / 1000000;
+    (void)port;
+    if (job != NULL)
+        job->held_ms = (weir__driver_clock(NULL) - job->entered_ns) / 1000000;
     return false;
 }
 

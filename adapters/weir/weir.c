@@ -11,6 +11,7 @@
 #include "adapters/msgpack/scan.h"
 #include "adapters/redis/conn/tls.h"
 #include "core/assert.h"
+#include "core/call.h"
 #include "core/mem.h"
 #include "core/random.h"
 #include "core/text.h"
@@ -140,27 +141,37 @@ static int open_pool(struct weir_reactor *reactor, uint32_t threads)
 
 /* --- the store ---------------------------------------------------------- */
 
+static void tell_connection(const struct weir_reactor *reactor, int code,
+                            const char *text)
+{
+    const struct weir__store *store = reactor->store;
+    struct weir__call call = {.what = "on_connection"};
+
+    if (reactor->on_connection == NULL)
+        return;
+    weir__call_begin(store, &call);
+    reactor->on_connection(code, text, reactor->on_connection_arg);
+    (void)weir__call_end(store, &call); /* has no run */
+}
+
 static void on_connection(int code, const char *text, void *arg)
 {
     struct weir_reactor *reactor = arg;
 
     weir__reactor_connection(reactor->core, code == WEIR_OK);
-    if (reactor->on_connection != NULL)
-        reactor->on_connection(code, text, reactor->on_connection_arg);
+    tell_connection(reactor, code, text);
 }
 
 static void on_held(const char *text, void *arg)
 {
-    const struct weir_reactor *reactor = arg;
-
-    if (reactor->on_connection != NULL)
-        reactor->on_connection(WEIR_ECONN, text, reactor->on_connection_arg);
+    tell_connection(arg, WEIR_ECONN, text);
 }
 
 static void on_dropped(const struct weir__dropped *dropped, void *arg)
 {
     const struct weir_reactor *reactor = arg;
     char topic[WEIR_MAX_TOPIC + 1], group[WEIR_MAX_ID + 1];
+    struct weir__call call = {.what = "the drop callback", .topic = topic};
 
     weir__reactor_dropped(reactor->core, dropped);
     if (reactor->drop_fn == NULL)
@@ -171,8 +182,10 @@ static void on_dropped(const struct weir__dropped *dropped, void *arg)
     topic[dropped->topic.len] = '\0';
     memcpy(group, dropped->group.ptr, dropped->group.len);
     group[dropped->group.len] = '\0';
+    weir__call_begin(reactor->store, &call);
     reactor->drop_fn(topic, group, dropped->reason, dropped->count,
                      reactor->drop_arg);
+    (void)weir__call_end(reactor->store, &call); /* has no run */
 }
 
 void weir_reactor_on_drop(struct weir_reactor *reactor, weir_drop_fn fn,
@@ -194,6 +207,7 @@ static int open_store(struct weir_reactor *reactor)
         .clock = weir__driver_clock,
         .log = &reactor->log,
         .blocked_log = &reactor->blocked_log,
+        .block_warn_ms = reactor->block_warn_ms,
         .events = &events,
         .arg = reactor,
         .depth = &reactor->depth,
@@ -212,8 +226,7 @@ static int open_store(struct weir_reactor *reactor)
 
 /* --- life --------------------------------------------------------------- */
 
-static int open_parts(struct weir_reactor *reactor,
-                      const struct weir_options *options)
+static int open_parts(struct weir_reactor *reactor, uint32_t threads)
 {
     struct weir__mailbox_options mailbox = {
         .loop = reactor->loop,
@@ -227,13 +240,12 @@ static int open_parts(struct weir_reactor *reactor,
         .log = &reactor->log,
         .outcome_log = &reactor->log,
         .zones = &reactor->zones.port,
-        .block_warn_ms = options->block_warn_ms == 0 ? BLOCK_WARN_MS
-                                                     : options->block_warn_ms,
+        .block_warn_ms = reactor->block_warn_ms,
     };
     int rc = weir__mailbox_open(&mailbox, &reactor->mailbox);
 
     if (rc == WEIR_OK)
-        rc = open_pool(reactor, options->threads);
+        rc = open_pool(reactor, threads);
     if (rc < 0)
         return rc;
     core.mailbox = weir__mailbox_port(reactor->mailbox);
@@ -347,6 +359,8 @@ int weir_reactor_open(const struct weir_options *options,
     reactor->on_connection_arg = options->on_connection_arg;
     reactor->loop = options->loop;
     reactor->request_timeout_ms = options->request_timeout_ms;
+    reactor->block_warn_ms =
+        options->block_warn_ms == 0 ? BLOCK_WARN_MS : options->block_warn_ms;
     reactor->seed = make_seed(reactor);
     weir__notices_init(&reactor->notices);
     weir__takes_init(&reactor->takes);
@@ -358,7 +372,7 @@ int weir_reactor_open(const struct weir_options *options,
     if (rc == WEIR_OK)
         rc = set_name(reactor, options->name, err);
     if (rc == WEIR_OK)
-        rc = weir__error_code(err, open_parts(reactor, options));
+        rc = weir__error_code(err, open_parts(reactor, options->threads));
     if (rc < 0) {
         destroy(reactor);
         return rc;
@@ -523,10 +537,14 @@ static void make_call(struct weir__mailbox_message *message, bool is_dropped)
 {
     struct call call = *(struct call *)message; /* its first member */
     bool is_over = is_dropped || call.reactor->is_freed;
+    const struct weir__store *store = call.reactor->store;
+    struct weir__call made = {.what = "a function of weir_reactor_call"};
 
     weir__mem_free(message);
     call.reactor->depth++;
+    weir__call_begin(store, &made);
     call.fn(is_over ? WEIR_ECANCELED : WEIR_OK, call.reactor, call.arg);
+    (void)weir__call_end(store, &made); /* has no run */
     call.reactor->depth--;
 }
 

@@ -249,7 +249,8 @@ static void answer_event(const struct weir__bounded_adds *adds, size_t place,
     else if (adds->seqs[0][0] != '\0')
         weir__made_id(adds->seqs[place / WEIR__SLOTS_MAX],
                       (unsigned)(place % WEIR__SLOTS_MAX), id);
-    fn(code == WEIR_OK ? event->code : code, id, event->arg);
+    weir__topic_added(&adds->topic->base, fn,
+                      code == WEIR_OK ? event->code : code, id, event->arg);
 }
 
 static void adds_answer(struct weir__bounded_adds *adds, int code)

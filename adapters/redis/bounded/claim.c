@@ -59,7 +59,6 @@ static struct weir__bounded_lease *lease_new(struct weir__bounded_topic *topic,
     lease->group.ptr = (uint8_t *)(lease->runs + count);
     lease->group.len = group.len;
     memcpy(lease->runs + count, group.ptr, group.len);
-    weir__lease_begin(&lease->base, &topic->base);
     return lease;
 }
 
@@ -162,10 +161,11 @@ read_lease(const struct weir__bounded_claim *claim,
     lease = lease_new(topic, (size_t)events->elements, group);
     if (lease == NULL)
         return NULL;
-    lease->base.token = strtoull((const char *)token.ptr, NULL, 10);
-    weir__claim_note_token(lease->base.topic, lease->base.token);
     lease->ended = (uint32_t)ended;
     lease->has_end = claim->has_end;
+    weir__lease_begin(&lease->base, &topic->base,
+                      strtoull((const char *)token.ptr, NULL, 10));
+    weir__claim_note_token(&topic->base, lease->base.token);
     if (!copy_events(lease, events)) {
         weir__bounded_lease_free(lease);
         return NULL;

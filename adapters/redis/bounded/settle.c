@@ -76,7 +76,9 @@ static void take_verdict(struct weir__bounded_lease *lease,
         give_back(lease, run);
         return;
     case WEIR__OUTCOME_TAKEN:
+        weir__keeper_shut(lease->topic->base.store->keeper);
         lease->is_lost = true;
+        weir__keeper_reopen(lease->topic->base.store->keeper);
         return;
     case WEIR__OUTCOME_NONE:
     default:
@@ -403,7 +405,9 @@ static bool flush_some(struct weir__bounded_topic *topic)
 
         topic->spent = lease->next_spent;
         lease->next_spent = NULL;
+        weir__keeper_shut(topic->base.store->keeper);
         lease->is_sent = true;
+        weir__keeper_reopen(topic->base.store->keeper);
         *link = lease;
         link = &lease->next_spent;
         call->count++;

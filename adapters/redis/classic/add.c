@@ -35,26 +35,29 @@ static void push_free(struct weir__classic_push *push)
 
 /* --- answers -------------------------------------------------------------- */
 
-static void answer(const struct pushed *job, int code, const char *id)
+static void answer(const struct weir__classic_push *push,
+                   const struct pushed *job, int code, const char *id)
 {
     if (job->fn != NULL)
-        job->fn(code, code == WEIR_OK || job->id[0] != '\0' ? id : "",
-                job->arg);
+        weir__topic_added(&push->topic->base, job->fn, code,
+                          code == WEIR_OK || job->id[0] != '\0' ? id : "",
+                          job->arg);
 }
 
 /* An id that the script made is a short one. */
-static void answer_id(struct pushed *job, struct weir_slice id)
+static void answer_id(const struct weir__classic_push *push, struct pushed *job,
+                      struct weir_slice id)
 {
     if (job->id[0] == '\0' && id.len < MADE_ROOM &&
         weir__id_check_any(id, NULL) == WEIR_OK)
         memcpy(job->id, id.ptr, id.len); /* zeroed behind it */
-    answer(job, job->id[0] != '\0' ? WEIR_OK : WEIR_ESERVER, job->id);
+    answer(push, job, job->id[0] != '\0' ? WEIR_OK : WEIR_ESERVER, job->id);
 }
 
 static void fail(struct weir__classic_push *push, int code)
 {
     for (size_t i = 0; i < push->count; i++)
-        answer(&push->jobs[i], code, push->jobs[i].id);
+        answer(push, &push->jobs[i], code, push->jobs[i].id);
     push_free(push);
 }
 
@@ -88,9 +91,9 @@ static void on_pushed(struct weir__request *request, int code,
         struct weir_slice id;
 
         if (weir__reply_str(reply, i + 1, &id))
-            answer_id(job, id);
+            answer_id(push, job, id);
         else
-            answer(job, refusal(reply, i + 1), job->id);
+            answer(push, job, refusal(reply, i + 1), job->id);
     }
     push_free(push);
 }

@@ -13,7 +13,7 @@ static void on_parked(int code, const struct redisReply *reply, void *arg)
         weir__consumer_lost(consumer, "park", code, reply);
         return;
     }
-    consumer->message->is_parked = true;
+    weir__consumer_parked(consumer);
     weir__consumer_took(consumer);
 }
 
@@ -63,7 +63,8 @@ static void on_popped(int code, const struct redisReply *reply, void *arg)
         park(consumer);
         return;
     }
-    consumer->message->is_parked = !consumer->is_auto;
+    if (!consumer->is_auto)
+        weir__consumer_parked(consumer);
     weir__consumer_took(consumer);
 }
 

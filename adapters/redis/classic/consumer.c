@@ -55,7 +55,9 @@ void weir__consumer_state(struct weir__consumer *consumer,
     topic->busy -= is_busy(consumer->state);
     topic->at_head -= is_at_head(consumer->state);
     topic->in_hand -= is_in_hand(consumer->state);
+    weir__keeper_shut(topic->base.store->keeper);
     consumer->state = state;
+    weir__keeper_reopen(topic->base.store->keeper);
     topic->busy += is_busy(state);
     topic->at_head += is_at_head(state);
     topic->in_hand += is_in_hand(state);
@@ -138,10 +140,16 @@ static void name_owner(struct weir__consumer *consumer)
 
 void weir__consumer_forget(struct weir__consumer *consumer)
 {
-    if (consumer->message != NULL)
-        weir__run_fini(&consumer->message->run);
-    weir__mem_free(consumer->message);
+    struct weir__keeper *keeper = consumer->topic->base.store->keeper;
+    struct weir__message *message = consumer->message;
+
+    if (message == NULL)
+        return;
+    weir__keeper_shut(keeper);
     consumer->message = NULL;
+    weir__keeper_reopen(keeper);
+    weir__run_fini(&message->run);
+    weir__mem_free(message);
 }
 
 void weir__consumer_lost(struct weir__consumer *consumer, const char *what,
@@ -293,8 +301,19 @@ bool weir__consumer_keep(struct weir__consumer *consumer,
     message->len = bytes.len;
     message->consumer = consumer;
     fill_run(message, time_us, token);
+    weir__keeper_shut(consumer->topic->base.store->keeper);
     consumer->message = message;
+    weir__keeper_reopen(consumer->topic->base.store->keeper);
     return true;
+}
+
+void weir__consumer_parked(struct weir__consumer *consumer)
+{
+    struct weir__keeper *keeper = consumer->topic->base.store->keeper;
+
+    weir__keeper_shut(keeper);
+    consumer->message->is_parked = true;
+    weir__keeper_reopen(keeper);
 }
 
 /* Nanoseconds until it is due, never less; what is due in a century waits for
@@ -490,7 +509,9 @@ static void shrink(struct weir__classic_topic *topic)
 
         if (last->state != WEIR__CONSUMER_IDLE)
             return; /* a later poll */
+        weir__keeper_shut(topic->base.store->keeper);
         topic->consumer_count--;
+        weir__keeper_reopen(topic->base.store->keeper);
         consumer_close(last);
         relist(topic);
     }
@@ -506,17 +527,22 @@ void weir__classic_fit(struct weir__classic_topic *topic)
     shrink(topic);
     if (topic->consumer_count >= topic->base.options->consumers)
         return;
+    weir__keeper_shut(topic->base.store->keeper);
     consumers = weir__mem_grow(topic->consumers, topic->base.options->consumers,
                                sizeof(struct weir__consumer *));
+    if (consumers != NULL)
+        topic->consumers = consumers;
+    weir__keeper_reopen(topic->base.store->keeper);
     if (consumers == NULL)
         return;
-    topic->consumers = consumers;
     while (topic->consumer_count < topic->base.options->consumers) {
         struct weir__consumer *consumer = consumer_new(topic);
 
         if (consumer == NULL)
             break;
+        weir__keeper_shut(topic->base.store->keeper);
         topic->consumers[topic->consumer_count++] = consumer;
+        weir__keeper_reopen(topic->base.store->keeper);
     }
     relist(topic);
 }

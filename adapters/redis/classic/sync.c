@@ -73,7 +73,7 @@ static void on_popped(int code, const struct redisReply *reply, void *arg)
         return;
     }
     if (token > 0) {
-        consumer->message->run.token = (uint64_t)token;
+        consumer->message->run.token = (uint64_t)token; /* it is not parked */
         weir__claim_note_token(&consumer->topic->base, (uint64_t)token);
     }
     leave(consumer, -1);

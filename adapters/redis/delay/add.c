@@ -45,7 +45,8 @@ static void answer(const struct weir__adds *adds, struct weir__item *item,
     if (holder != NULL && code == WEIR_EEXISTS)
         made = holder;
     item->fn = NULL;
-    fn(code, made != NULL ? made : id, item->arg);
+    weir__topic_added(&adds->topic->base, fn, code, made != NULL ? made : id,
+                      item->arg);
 }
 
 /* The planned pack that an item of the call is in, not ahead of `*next`;

@@ -99,8 +99,10 @@ static void append(struct weir__settle *settle, int64_t wait_ms)
         for (size_t i = 0; i <= settle->packs; i++)
             settle->cost += settle->copies[i].len;
         topic->backlog_cost += settle->cost;
+        weir__keeper_shut(topic->base.store->keeper);
         for (size_t i = 0; i < settle->lease_count; i++)
             settle->leases[i]->in_backlog++;
+        weir__keeper_reopen(topic->base.store->keeper);
     }
     settle->is_in_backlog = true;
     weir__settle_leave_out(settle);

@@ -152,7 +152,6 @@ struct weir__delay_lease *weir__delay_lease_new(struct weir__delay_topic *topic,
     lease->node_count = nodes;
     lease->packs = (struct weir__fetched *)(void *)(lease->nodes + nodes);
     lease->tables_end = (uint8_t *)(lease->packs + nodes);
-    weir__lease_begin(&lease->base, &topic->base);
     return lease;
 }
 
@@ -162,7 +161,7 @@ void weir__delay_lease_claimed(struct weir__delay_lease *lease, int64_t time_us,
     struct weir__store_topic *topic = &lease->topic->base;
 
     lease->time_us = time_us;
-    lease->base.token = token;
+    weir__lease_begin(&lease->base, topic, token);
     if (!lease->is_adopted) /* else somebody says so */
         weir__claim_note_token(topic, token);
     lease->claimed_ns = weir__redis_now_ns(topic->store);

@@ -74,7 +74,9 @@ void weir__delay_lease_done(struct weir__delay_lease *lease)
 
 void weir__delay_lease_leave(struct weir__delay_lease *lease)
 {
+    weir__keeper_shut(lease->topic->base.store->keeper);
     lease->is_done = true;
+    weir__keeper_reopen(lease->topic->base.store->keeper);
     if (lease->settles == 0)
         weir__delay_lease_free(lease);
     else

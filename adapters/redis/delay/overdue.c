@@ -3,7 +3,6 @@
 
 #include "adapters/redis/delay/private.h"
 #include "adapters/redis/delay/settle_call.h"
-#include "adapters/redis/store/keeper.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"

@@ -14,6 +14,13 @@
 
 /* --- sending again ------------------------------------------------------ */
 
+static void leave_backlog(struct weir__delay_lease *lease)
+{
+    weir__keeper_shut(lease->topic->base.store->keeper);
+    lease->in_backlog--;
+    weir__keeper_reopen(lease->topic->base.store->keeper);
+}
+
 /* It was answered for good, or will not be. */
 static void leave_leases(struct weir__settle *settle)
 {
@@ -22,7 +29,8 @@ static void leave_leases(struct weir__settle *settle)
 
         WEIR_ASSERT(lease->settles > 0);
         lease->settles--;
-        lease->in_backlog -= settle->is_in_backlog;
+        if (settle->is_in_backlog)
+            leave_backlog(lease);
         if (!lease->is_done || lease->settles > 0)
             continue;
         /* The call that was to end it found this left. */

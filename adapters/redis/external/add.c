@@ -26,7 +26,7 @@ struct weir__external_add {
 static void answer(struct weir__external_add *add, int code, const char *id)
 {
     if (add->fn != NULL)
-        add->fn(code, id, add->arg);
+        weir__topic_added(&add->topic->base, add->fn, code, id, add->arg);
     weir__mem_free(add);
 }
 

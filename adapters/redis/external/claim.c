@@ -35,7 +35,6 @@ lease_new(struct weir__external_topic *topic, size_t count)
         return NULL;
     lease->topic = topic;
     lease->runs = (struct weir__run *)(void *)(lease->entries + count);
-    weir__lease_begin(&lease->base, &topic->base);
     return lease;
 }
 
@@ -141,7 +140,7 @@ read_claim(struct weir__external_topic *topic, const struct redisReply *reply,
         weir__external_lease_free(lease);
         return NULL;
     }
-    lease->base.token = head->token;
+    weir__lease_begin(&lease->base, &topic->base, head->token);
     weir__claim_note_token(&topic->base, head->token);
     lease->claimed_ns = weir__redis_now_ns(topic->base.store);
     lease->count = count;

@@ -75,6 +75,14 @@ static struct weir__server *server_at(struct weir__redis *store,
     return server;
 }
 
+static void name_server(struct weir__server *server,
+                        const struct weir__redis_host *host)
+{
+    weir__keeper_shut(server->store->keeper);
+    server->host = *host;
+    weir__keeper_reopen(server->store->keeper);
+}
+
 static const struct weir__redis_host *
 seed_of(const struct weir__cluster *cluster)
 {
@@ -146,13 +154,24 @@ static void look_at(struct weir__cluster *cluster, struct weir__place *place,
         cluster->named = server;
 }
 
+/* Returns the one before. */
+static struct weir__cluster_map *set_map(struct weir__cluster *cluster,
+                                         struct weir__cluster_map *map)
+{
+    struct weir__cluster_map *before = cluster->map;
+
+    weir__keeper_shut(cluster->store->keeper);
+    cluster->map = map;
+    weir__keeper_reopen(cluster->store->keeper);
+    return before;
+}
+
 static void apply(struct weir__cluster *cluster, struct weir__cluster_map *map,
                   const struct weir__server *by)
 {
     struct weir__redis *store = cluster->store;
-    struct weir__cluster_map *before = cluster->map;
+    struct weir__cluster_map *before = set_map(cluster, map);
 
-    cluster->map = map;
     for (size_t i = 0; i < WEIR__PLACE_BUCKETS; i++)
         for (struct weir__place *place = store->places[i]; place != NULL;
              place = place->next)
@@ -165,7 +184,8 @@ static void name_lone(struct weir__cluster *cluster,
                       struct weir__cluster_map *map)
 {
     if (cluster->map == NULL && weir__cluster_map_count(map) == 1)
-        cluster->store->servers->host = weir__cluster_map_node(map, 0)->host;
+        name_server(cluster->store->servers,
+                    &weir__cluster_map_node(map, 0)->host);
 }
 
 /* It is a cluster. */
@@ -367,14 +387,12 @@ void weir__cluster_redirected(struct weir__server *server,
     cluster->not_asked = redirect->kind == WEIR__REDIRECT_MOVED ? NULL : server;
     if (redirect->has_target && server == server->store->servers &&
         weir__endpoint_equal(&redirect->host, &server->host))
-        server->host = *seed_of(cluster); /* it is another one */
+        name_server(server, seed_of(cluster)); /* it is another one */
     if (cluster->map != NULL && redirect->kind == WEIR__REDIRECT_MOVED &&
         redirect->has_target &&
         weir__cluster_map_with(cluster->map, redirect->slot, &redirect->host,
-                               &map) == WEIR_OK) {
-        weir__cluster_map_unref(cluster->map);
-        cluster->map = map;
-    }
+                               &map) == WEIR_OK)
+        weir__cluster_map_unref(set_map(cluster, map));
     want_map(cluster);
 }
 
@@ -383,8 +401,10 @@ static void try_next_seed(struct weir__cluster *cluster)
 {
     const struct weir__redis *store = cluster->store;
 
+    weir__keeper_shut(store->keeper);
     cluster->seed = (cluster->seed + 1) % store->url.host_count;
     store->servers->host = *seed_of(cluster);
+    weir__keeper_reopen(store->keeper);
 }
 
 void weir__cluster_ask(struct weir__redis *store)
@@ -419,8 +439,7 @@ static bool is_alone_outside(const struct weir__server *server,
 
 static void drop_map(struct weir__cluster *cluster)
 {
-    weir__cluster_map_unref(cluster->map);
-    cluster->map = NULL;
+    weir__cluster_map_unref(set_map(cluster, NULL));
     cluster->wants_map = false;
     ev_timer_stop(cluster->store->options.loop, &cluster->look);
 }

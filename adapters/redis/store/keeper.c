@@ -11,12 +11,13 @@
 #include "adapters/redis/store/probes.h"
 #include "adapters/redis/thread.h"
 #include "core/assert.h"
+#include "core/call.h"
 #include "core/mem.h"
 #include "core/text.h"
 
 enum {
-    OUT = 0, /* the gate's lower two bits; above is the number of the run */
-    IN = 1,
+    SHUT = 0, /* the gate's lower two bits; above is the number of the call */
+    OPEN = 1,
     BUSY = 2,
     STATE = 3,
 
@@ -24,7 +25,8 @@ enum {
     LOOK_MAX_MS = 1000, /* between two looks */
     LOOK_MIN_MS = 10,   /* for the shortest leases and timeouts */
     TRY_AGAIN_MS = 100, /* after a server did not answer */
-    LOG_MS = 1000       /* between two lines about what holds the loop */
+    LOG_MS = 1000,      /* between two lines about what holds the loop */
+    HELD_MS = 600000    /* so long leases are kept for it at least */
 };
 
 #define MS_NS INT64_C(1000000)
@@ -37,22 +39,27 @@ struct weir__keeper {
     bool is_stopping;       /* under the lock */
 
     _Atomic uint64_t gate;
-    _Atomic int64_t deadline_ns; /* of the run behind it */
+    _Atomic uint64_t turn;       /* of the loop */
+    _Atomic bool is_calling;     /* the loop thread is inside a call */
+    _Atomic int64_t deadline_ns; /* of the run that is called, or INT64_MAX */
     _Atomic uint64_t taken;      /* number of the last run that was settled */
     _Atomic int64_t least_ms;    /* of all leases and timeouts */
 
-    /* The loop thread's; behind the gate the keeper reads them. */
-    uint64_t number; /* of the run */
-    bool is_in;
-    struct weir__store_topic *topic;
-    struct weir__run *run;
+    /* The loop thread's; behind the gate the keeper reads `call`. */
+    unsigned shuts;          /* that were not reopened */
+    uint64_t number;         /* of the call that began last */
+    struct weir__call *call; /* the innermost; NULL: none */
 
     /* The keeper thread's. */
     struct weir__probes *probes;
     struct weir__overdue *overdue; /* NULL: no topic of a kind that has one */
     struct weir__renewals calls;
-    uint64_t seen;    /* number of a run that was there at the last look */
-    uint64_t decided; /* number of a run that is settled, or cannot be */
+    uint64_t seen;      /* number of a call that was there at the last look */
+    uint64_t decided;   /* number of a run that is settled, or cannot be */
+    uint64_t seen_turn; /* of the last look */
+    bool seen_calling;  /* likewise */
+    int64_t turn_ns;    /* when a look first saw it */
+    int64_t seen_ns;    /* likewise the call */
     int64_t renew_at_ns;
     int64_t again_at_ns; /* by servers that are away; INT64_MAX: none is */
     int64_t log_at_ns;
@@ -71,40 +78,59 @@ void weir__keeper_note(struct weir__keeper *keeper, int64_t ms)
     (void)pthread_mutex_unlock(&keeper->lock);
 }
 
-static void open_gate(struct weir__keeper *keeper)
+static uint64_t number_of(const struct weir__keeper *keeper)
 {
-    atomic_store_explicit(&keeper->gate, keeper->number << 2 | IN,
-                          memory_order_release);
+    return keeper->call == NULL ? 0 : keeper->call->number;
 }
 
-static void close_gate(struct weir__keeper *keeper)
+void weir__keeper_shut(struct weir__keeper *keeper)
 {
-    uint64_t wanted = keeper->number << 2 | IN;
+    uint64_t wanted;
 
-    if (atomic_compare_exchange_strong_explicit(
-            &keeper->gate, &wanted, keeper->number << 2 | OUT,
-            memory_order_acq_rel, memory_order_acquire))
+    if (keeper == NULL || keeper->shuts++ > 0)
+        return;
+    wanted = number_of(keeper) << 2 | OPEN;
+    if (atomic_compare_exchange_strong_explicit(&keeper->gate, &wanted, SHUT,
+                                                memory_order_acq_rel,
+                                                memory_order_acquire))
         return;
     (void)pthread_mutex_lock(&keeper->lock);
     while ((atomic_load(&keeper->gate) & STATE) == BUSY)
         (void)pthread_cond_wait(&keeper->changed, &keeper->lock);
-    atomic_store(&keeper->gate, keeper->number << 2 | OUT);
+    atomic_store(&keeper->gate, SHUT);
     (void)pthread_mutex_unlock(&keeper->lock);
 }
 
-void weir__keeper_enter(struct weir__keeper *keeper,
-                        struct weir__store_topic *topic, struct weir__run *run,
-                        int64_t deadline_ns)
+void weir__keeper_reopen(struct weir__keeper *keeper)
 {
-    WEIR_ASSERT(!keeper->is_in);
-    keeper->is_in = true;
-    keeper->topic = topic;
-    keeper->run = run;
-    keeper->number++;
-    weir__keeper_note(keeper, (deadline_ns - run->started_ns) / MS_NS);
-    atomic_store_explicit(&keeper->deadline_ns, deadline_ns,
+    if (keeper == NULL || --keeper->shuts > 0)
+        return;
+    atomic_store_explicit(&keeper->gate, number_of(keeper) << 2 | OPEN,
+                          memory_order_release);
+}
+
+/* The gate is shut. */
+static void set_call(struct weir__keeper *keeper, struct weir__call *call)
+{
+    keeper->call = call;
+    atomic_store_explicit(&keeper->is_calling, call != NULL,
                           memory_order_relaxed);
-    open_gate(keeper);
+    atomic_store_explicit(&keeper->deadline_ns,
+                          call == NULL || call->run == NULL ? INT64_MAX
+                                                            : call->deadline_ns,
+                          memory_order_relaxed);
+}
+
+void weir__keeper_enter(struct weir__keeper *keeper, struct weir__call *call)
+{
+    if (call->run != NULL)
+        weir__keeper_note(keeper,
+                          (call->deadline_ns - call->run->started_ns) / MS_NS);
+    weir__keeper_shut(keeper);
+    call->number = ++keeper->number;
+    call->outer = keeper->call;
+    set_call(keeper, call);
+    weir__keeper_reopen(keeper);
 }
 
 bool weir__keeper_has_taken(const struct weir__keeper *keeper)
@@ -113,35 +139,40 @@ bool weir__keeper_has_taken(const struct weir__keeper *keeper)
            keeper->number;
 }
 
-bool weir__keeper_leave(struct weir__keeper *keeper)
+bool weir__keeper_leave(struct weir__keeper *keeper, struct weir__call *call)
 {
-    if (!keeper->is_in)
-        return false; /* it was opened while the handler ran */
-    close_gate(keeper);
-    keeper->is_in = false;
-    return weir__keeper_has_taken(keeper);
+    if (call->number == 0)
+        return false; /* the keeper was opened while the handler ran */
+    WEIR_ASSERT(keeper->call == call);
+    weir__keeper_shut(keeper);
+    set_call(keeper, call->outer);
+    weir__keeper_reopen(keeper);
+    return call->run != NULL &&
+           atomic_load_explicit(&keeper->taken, memory_order_acquire) ==
+               call->number;
 }
 
-bool weir__keeper_shut(struct weir__keeper *keeper)
+bool weir__keeper_has_call(const struct weir__keeper *keeper)
 {
-    if (keeper == NULL || !keeper->is_in)
-        return false;
-    close_gate(keeper);
-    return true;
+    return keeper != NULL && keeper->call != NULL;
 }
 
-void weir__keeper_reopen(struct weir__keeper *keeper, bool was_in)
+void weir__keeper_turn(struct weir__keeper *keeper)
 {
-    if (was_in)
-        open_gate(keeper);
+    uint64_t turn;
+
+    if (keeper == NULL || keeper->call != NULL) /* of a loop inside a loop */
+        return;
+    turn = atomic_load_explicit(&keeper->turn, memory_order_relaxed);
+    atomic_store_explicit(&keeper->turn, turn + 1, memory_order_relaxed);
 }
 
 /* --- behind the gate ------------------------------------------------------ */
 
-/* False: the handler has returned meanwhile. */
+/* False: the loop thread has gone on meanwhile, or changes what is read. */
 static bool go_behind(struct weir__keeper *keeper, uint64_t number)
 {
-    uint64_t wanted = number << 2 | IN;
+    uint64_t wanted = number << 2 | OPEN;
 
     return atomic_compare_exchange_strong_explicit(
         &keeper->gate, &wanted, number << 2 | BUSY, memory_order_acq_rel,
@@ -151,22 +182,38 @@ static bool go_behind(struct weir__keeper *keeper, uint64_t number)
 static void come_back(struct weir__keeper *keeper, uint64_t number)
 {
     (void)pthread_mutex_lock(&keeper->lock);
-    atomic_store_explicit(&keeper->gate, number << 2 | IN,
+    atomic_store_explicit(&keeper->gate, number << 2 | OPEN,
                           memory_order_release);
     (void)pthread_cond_broadcast(&keeper->changed);
     (void)pthread_mutex_unlock(&keeper->lock);
 }
 
-static void write_renewals(struct weir__keeper *keeper)
+/* A run has its own timeout. For other calls, and for what weir does not hear
+ * of, leases are kept much longer: the worker lives, and a lease that ends
+ * counts as a crash. A loop that is well turns each third of a lease and renews
+ * by itself. */
+static bool is_kept_now(const struct weir__keeper *keeper,
+                        const struct weir__claim *claim, int64_t held_ms)
 {
-    weir__probes_follow(keeper->probes);
+    if (keeper->call != NULL && keeper->call->run != NULL)
+        return true;
+    if (held_ms >= HELD_MS && held_ms >= claim->timeout_ms)
+        return false;
+    return keeper->call != NULL || held_ms > claim->lease_ms / 3;
+}
+
+static void write_renewals(struct weir__keeper *keeper, int64_t held_ms)
+{
     weir__buf_reset(&keeper->calls.bytes);
     for (struct weir__store_topic *topic = keeper->store->topics; topic != NULL;
          topic = topic->next)
-        if (topic->user != NULL && topic->kind->renew != NULL) {
+        if (topic->user != NULL && topic->kind->renew != NULL &&
+            is_kept_now(keeper, &topic->claim, held_ms)) {
             keeper->calls.topic = topic;
             topic->kind->renew(&keeper->calls, topic, topic->claim.lease_ms);
         }
+    if (keeper->calls.bytes.len > 0) /* else the loop is idle, most often */
+        weir__probes_follow(keeper->probes);
 }
 
 /* --- keeping -------------------------------------------------------------- */
@@ -238,6 +285,17 @@ static void send_away(struct weir__keeper *keeper, int64_t now_ns)
                               : INT64_MAX;
 }
 
+/* Something holds the loop that weir does not call: a watcher of the program,
+ * or another reactor on the same loop. */
+static void log_unnamed(const struct weir__keeper *keeper, int64_t now_ns)
+{
+    const struct weir__held held = {
+        .who = "the program, outside of weir's callbacks,"};
+
+    weir__held_log(&held, keeper->store->options.blocked_log,
+                   now_ns - keeper->turn_ns);
+}
+
 static void renew(struct weir__keeper *keeper, uint64_t number, int64_t now_ns)
 {
     int64_t step_ms = atomic_load(&keeper->least_ms) / 3;
@@ -245,12 +303,16 @@ static void renew(struct weir__keeper *keeper, uint64_t number, int64_t now_ns)
 
     if (!go_behind(keeper, number))
         return;
-    write_renewals(keeper);
+    write_renewals(keeper, (now_ns - keeper->turn_ns) / MS_NS);
     come_back(keeper, number);
     if (keeper->calls.bytes.failed) {
         keeper->renew_at_ns = now_ns + TRY_AGAIN_MS * MS_NS;
         return;
     }
+    if (keeper->calls.bytes.len == 0)
+        return;
+    if (number == 0)
+        log_unnamed(keeper, now_ns);
     weir__probes_limit(keeper->probes, step_ms);
     if (is_due) {
         send_renewals(keeper, NULL, now_ns);
@@ -293,18 +355,19 @@ static bool send_verdict(struct weir__keeper *keeper, bool *ret_is_settled)
  * then the job is no longer under the token. */
 static void settle(struct weir__keeper *keeper, uint64_t number)
 {
+    struct weir__store_topic *topic;
     bool has_verdict, is_written = false, is_settled = false;
 
     if (!go_behind(keeper, number))
         return;
     weir__probes_follow(keeper->probes);
     weir__buf_reset(&keeper->calls.bytes);
-    keeper->calls.topic = keeper->topic;
-    has_verdict =
-        keeper->overdue != NULL && keeper->topic->kind->overdue_new != NULL;
+    topic = keeper->call->run_topic;
+    keeper->calls.topic = topic;
+    has_verdict = keeper->overdue != NULL && topic->kind->overdue_new != NULL;
     if (has_verdict)
-        is_written = weir__overdue_write(keeper->overdue, keeper->topic,
-                                         keeper->run, &keeper->calls);
+        is_written = weir__overdue_write(keeper->overdue, topic,
+                                         keeper->call->run, &keeper->calls);
     come_back(keeper, number);
     if (has_verdict && (!is_written || !send_verdict(keeper, &is_settled)))
         return; /* the next look tries again */
@@ -313,21 +376,27 @@ static void settle(struct weir__keeper *keeper, uint64_t number)
     keeper->decided = number;
 }
 
-/* Nobody else can say what holds the loop; returns when to say it again. */
+/* Only this thread can log what holds the loop, and not behind the gate: the
+ * host's function may block. Returns when to log again. */
 static int64_t log_holding(struct weir__keeper *keeper, uint64_t number,
                            int64_t now_ns)
 {
-    const struct weir__log *log = keeper->store->options.blocked_log;
+    const struct weir__redis_options *options = &keeper->store->options;
+    struct weir__held held;
+    int64_t held_ns;
 
     if (number != keeper->seen)
         keeper->log_at_ns = now_ns + LOG_MS * MS_NS;
-    if (!weir__log_wants(log, WEIR_LEVEL_WARN))
+    if (number == 0 || !weir__log_wants(options->blocked_log, WEIR_LEVEL_WARN))
         return INT64_MAX;
-    if (now_ns >= keeper->log_at_ns && go_behind(keeper, number)) {
-        weir__run_log_holding(keeper->run, log, now_ns);
-        come_back(keeper, number);
-        keeper->log_at_ns = now_ns + LOG_MS * MS_NS;
-    }
+    if (now_ns < keeper->log_at_ns || !go_behind(keeper, number))
+        return keeper->log_at_ns;
+    weir__call_copy(keeper->call, &held);
+    come_back(keeper, number);
+    held_ns = now_ns - (held.began_ns == 0 ? keeper->seen_ns : held.began_ns);
+    if (held_ns > options->block_warn_ms * MS_NS)
+        weir__held_log(&held, options->blocked_log, held_ns);
+    keeper->log_at_ns = now_ns + LOG_MS * MS_NS;
     return keeper->log_at_ns;
 }
 
@@ -339,6 +408,24 @@ static int64_t look_ms(const struct weir__keeper *keeper)
     return ms < LOOK_MIN_MS ? LOOK_MIN_MS : ms > LOOK_MAX_MS ? LOOK_MAX_MS : ms;
 }
 
+/* Has the loop stood since the last look? A call that begins after a pause may
+ * be a short one. */
+static bool stands(struct weir__keeper *keeper, int64_t now_ns)
+{
+    uint64_t turn = atomic_load_explicit(&keeper->turn, memory_order_relaxed);
+    bool is_calling =
+        atomic_load_explicit(&keeper->is_calling, memory_order_relaxed);
+    bool was_calling = keeper->seen_calling;
+
+    keeper->seen_calling = is_calling;
+    if (turn == keeper->seen_turn)
+        return was_calling || !is_calling;
+    keeper->seen_turn = turn;
+    keeper->turn_ns = now_ns;
+    keeper->renew_at_ns = now_ns;
+    return false;
+}
+
 /* Look at what the loop does; returns when to look again. */
 static int64_t look(struct weir__keeper *keeper, int64_t now_ns)
 {
@@ -346,24 +433,27 @@ static int64_t look(struct weir__keeper *keeper, int64_t now_ns)
     int64_t deadline_ns =
         atomic_load_explicit(&keeper->deadline_ns, memory_order_relaxed);
     int64_t next_ns = now_ns + look_ms(keeper) * MS_NS;
+    bool is_held = stands(keeper, now_ns);
     uint64_t number = gate >> 2;
     int64_t log_ns;
 
-    if ((gate & STATE) != IN)
+    if ((gate & STATE) != OPEN)
         return next_ns;
     log_ns = log_holding(keeper, number, now_ns);
     if (log_ns < next_ns)
         next_ns = log_ns;
-    if (number == keeper->decided)
+    if (number != 0 && number == keeper->decided)
         return next_ns;
-    if (number != keeper->seen) { /* it may be a short one */
+    if (number != keeper->seen) {
         keeper->seen = number;
-        keeper->renew_at_ns = now_ns;
+        keeper->seen_ns = now_ns;
     } else if (now_ns >= deadline_ns) {
         settle(keeper, number);
-    } else if (now_ns >= keeper->renew_at_ns || now_ns >= keeper->again_at_ns) {
-        renew(keeper, number, now_ns);
+        return next_ns;
     }
+    if (is_held &&
+        (now_ns >= keeper->renew_at_ns || now_ns >= keeper->again_at_ns))
+        renew(keeper, number, now_ns);
     return deadline_ns > now_ns && deadline_ns < next_ns ? deadline_ns
                                                          : next_ns;
 }
@@ -409,6 +499,8 @@ static int keeper_open(struct weir__redis *store,
         return WEIR_ENOMEM;
     keeper->store = store;
     keeper->again_at_ns = INT64_MAX;
+    atomic_init(&keeper->gate, OPEN);
+    atomic_init(&keeper->deadline_ns, INT64_MAX);
     atomic_init(&keeper->least_ms, LOOK_MAX_MS * 8);
     keeper->probes = weir__probes_new(store, &keeper->lock);
     if (keeper->probes == NULL ||
@@ -434,7 +526,9 @@ void weir__keeper_begin(const struct weir__store_topic *topic)
         rc = keeper_open(store, &store->keeper);
     if (rc == WEIR_OK && store->keeper->overdue == NULL &&
         topic->kind->overdue_new != NULL) {
+        weir__keeper_shut(store->keeper);
         store->keeper->overdue = topic->kind->overdue_new();
+        weir__keeper_reopen(store->keeper);
         rc = store->keeper->overdue == NULL ? WEIR_ENOMEM : WEIR_OK;
     }
     if (rc < 0)
@@ -447,7 +541,7 @@ void weir__keeper_close(struct weir__keeper *keeper)
 {
     if (keeper == NULL)
         return;
-    WEIR_ASSERT(!keeper->is_in);
+    WEIR_ASSERT(keeper->call == NULL && keeper->shuts == 0);
     (void)pthread_mutex_lock(&keeper->lock);
     keeper->is_stopping = true;
     weir__probes_cut(keeper->probes); /* it waits no longer */

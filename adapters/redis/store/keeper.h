@@ -2,21 +2,23 @@
 #ifndef WEIR_STORE_KEEPER_H
 #define WEIR_STORE_KEEPER_H
 
-/* The keeper: a thread that renews the leases of a store while a handler holds
- * the loop, up to the run's timeout, and then settles that run as timed out, or
- * lets its lease end where the kind has no such verdict. It has connections of
- * its own (store/probes.h), made when they are first needed, blocks all signals
- * and calls no code of plugins, and none of the host but `blocked_log`.
+/* The keeper: a thread that renews the leases of a store while something holds
+ * the loop, whatever it is. A run is kept up to its timeout, and then settled
+ * as timed out; if the kind has no such verdict its lease ends. For all else
+ * that holds the loop leases are kept for 10 minutes, or the topic's timeout if
+ * that is longer. The keeper has connections of its own (store/probes.h), made
+ * when they are first needed. It blocks all signals and calls no code of
+ * plugins, and none of the host but `blocked_log`, behind no gate and no lock.
  *
- * It reads the store's leases and the run only while the loop thread is inside
- * a handler, and only behind the gate:
+ * It reads what renewals consist of - topics, leases, servers - and a run that
+ * holds the loop, only behind the gate:
  *
- *   OUT --(enter)--> IN --(leave)--> OUT         the loop thread
- *                     ^\--> BUSY --/             the keeper, while it reads
+ *   OPEN --(shut)--> SHUT --(reopen)--> OPEN      the loop thread
+ *    ^\--> BUSY --/                               the keeper, while it reads
  *
- * Leaving waits while the keeper reads (microseconds), never while it waits
- * for the server. What a handler changes by calling into the store from inside
- * is done between weir__keeper_shut and weir__keeper_reopen. */
+ * The gate is open but for the moments in which the loop thread changes any of
+ * that: it shuts the gate before and reopens it after. Shutting waits while the
+ * keeper reads (microseconds), never while it waits for the server. */
 
 #include "adapters/redis/store/lease.h"
 
@@ -34,19 +36,25 @@ void weir__keeper_close(struct weir__keeper *keeper);
 /* Look often enough for a lease or a timeout of so long. NULL is fine. */
 void weir__keeper_note(struct weir__keeper *keeper, int64_t ms);
 
-void weir__keeper_enter(struct weir__keeper *keeper,
-                        struct weir__store_topic *topic, struct weir__run *run,
-                        int64_t deadline_ns);
+/* A call begins or returns (core/call.h). True: its run was settled as timed
+ * out. Without a call nothing is lost but the name in the log, the verdict on
+ * an overdue run, and a sixth of a lease until the keeper begins. */
+void weir__keeper_enter(struct weir__keeper *keeper, struct weir__call *call);
+bool weir__keeper_leave(struct weir__keeper *keeper, struct weir__call *call);
 
 /* Does the keeper know that the run is settled as timed out? */
 bool weir__keeper_has_taken(const struct weir__keeper *keeper);
 
-/* True: the run was settled as timed out. */
-bool weir__keeper_leave(struct weir__keeper *keeper);
+/* A turn of the loop ends. NULL is fine. */
+void weir__keeper_turn(struct weir__keeper *keeper);
 
-/* True if a handler is on the stack: reopen then. */
-bool weir__keeper_shut(struct weir__keeper *keeper);
-void weir__keeper_reopen(struct weir__keeper *keeper, bool was_in);
+/* Around each change of what the keeper reads; may be nested. Nothing in
+ * between may block. NULL is fine. */
+void weir__keeper_shut(struct weir__keeper *keeper);
+void weir__keeper_reopen(struct weir__keeper *keeper);
+
+/* Is a call on the stack? NULL is fine. */
+bool weir__keeper_has_call(const struct weir__keeper *keeper);
 
 /* --- delay/overdue.c: the verdict on an overdue run of a delay topic ------ */
 

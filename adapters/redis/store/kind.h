@@ -5,6 +5,7 @@
 /* The rules of a kind of topic. Each kind has a folder and one table; all of
  * them are in kinds.c. */
 
+#include "adapters/redis/store/keeper.h"
 #include "adapters/redis/store/lease.h"
 #include "adapters/redis/store/store.h"
 #include "core/option.h"

@@ -11,18 +11,27 @@
 #include "core/text.h"
 
 void weir__lease_begin(struct weir__lease *lease,
-                       struct weir__store_topic *topic)
+                       struct weir__store_topic *topic, uint64_t token)
 {
     WEIR_ASSERT(lease->topic == NULL);
+    weir__keeper_shut(topic->store->keeper);
     lease->topic = topic;
+    lease->token = token;
     lease->next = topic->leases;
     if (lease->next != NULL)
         lease->next->previous = lease;
     topic->leases = lease;
+    weir__keeper_reopen(topic->store->keeper);
 }
 
 void weir__lease_end(struct weir__lease *lease)
 {
+    struct weir__keeper *keeper;
+
+    if (lease->topic == NULL)
+        return;
+    keeper = lease->topic->store->keeper;
+    weir__keeper_shut(keeper);
     if (lease->previous != NULL)
         lease->previous->next = lease->next;
     else {
@@ -32,6 +41,7 @@ void weir__lease_end(struct weir__lease *lease)
     if (lease->next != NULL)
         lease->next->previous = lease->previous;
     lease->topic = NULL;
+    weir__keeper_reopen(keeper);
 }
 
 int weir__claim_read(const struct redisReply *reply, size_t room,

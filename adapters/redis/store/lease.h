@@ -21,11 +21,13 @@ struct weir__lease {
     uint64_t token;
 };
 
-/* On the topic's list from now on; zeroed before. */
+/* On the topic's list from now on, under this token; zeroed before. What the
+ * kind's `renew` reads of it is set before, and changes only while the keeper's
+ * gate is shut. */
 void weir__lease_begin(struct weir__lease *lease,
-                       struct weir__store_topic *topic);
+                       struct weir__store_topic *topic, uint64_t token);
 
-/* Off the list. */
+/* Off the list, if it was on it. */
 void weir__lease_end(struct weir__lease *lease);
 
 /* How the answer of a claim script begins, where one claim is one lease:

@@ -146,7 +146,9 @@ static void on_commands(int code, const char *text, void *arg)
     struct weir__redis *store = server->store;
     bool was_up = server->is_up;
 
+    weir__keeper_shut(store->keeper);
     server->is_up = code == WEIR_OK;
+    weir__keeper_reopen(store->keeper);
     server->is_away = !server->is_up;
     if (server->is_up)
         on_connected(server);
@@ -424,14 +426,27 @@ static struct weir__server *server_new(struct weir__redis *store,
 
     if (server == NULL)
         return NULL;
-    while (*end != NULL)
-        end = &(*end)->next;
-    *end = server;
     server->store = store;
     server->host = *host;
+    while (*end != NULL)
+        end = &(*end)->next;
+    weir__keeper_shut(store->keeper);
+    *end = server;
+    weir__keeper_reopen(store->keeper);
     server->locator = (struct weir__locator){find, forget, server, true};
     name_worker(server);
     return server;
+}
+
+static void unlink_server(struct weir__server *server)
+{
+    struct weir__server **at = &server->store->servers;
+
+    while (*at != server)
+        at = &(*at)->next;
+    weir__keeper_shut(server->store->keeper);
+    *at = server->next;
+    weir__keeper_reopen(server->store->keeper);
 }
 
 int weir__link_open(struct weir__redis *store,
@@ -444,11 +459,7 @@ int weir__link_open(struct weir__redis *store,
         return WEIR_ENOMEM;
     rc = open_commands(server);
     if (rc != WEIR_OK) {
-        struct weir__server **at = &store->servers;
-
-        while (*at != server)
-            at = &(*at)->next;
-        *at = NULL; /* the last one */
+        unlink_server(server);
         weir__mem_free(server);
     }
     return rc;
@@ -456,11 +467,7 @@ int weir__link_open(struct weir__redis *store,
 
 void weir__link_end(struct weir__server *server)
 {
-    struct weir__server **at = &server->store->servers;
-
-    while (*at != server)
-        at = &(*at)->next;
-    *at = server->next;
+    unlink_server(server);
     weir__confirms_close(server);
     weir__server_close_fetchers(server);
     weir__conn_close(server->wakes);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdatomic.h>
 
-#include "adapters/redis/store/keeper.h"
 #include "adapters/redis/store/kind.h"
 #include "adapters/redis/store/lease.h"
 #include "adapters/redis/store/outbox.h"
@@ -34,7 +33,6 @@ static int topic_open(struct weir__store *port,
     struct weir__redis *store = redis_of(port);
     struct weir__store_topic *topic = weir__redis_find(store, options->name);
     const struct weir__kind *kind = kind_of(topic, options);
-    bool was_in;
 
     if (kind == NULL)
         return WEIR_EINVAL;
@@ -42,7 +40,7 @@ static int topic_open(struct weir__store *port,
         *ret_topic = topic; /* the usual case: a request */
         return WEIR_OK;
     }
-    was_in = weir__keeper_shut(store->keeper);
+    weir__keeper_shut(store->keeper);
     topic = weir__topic_open(store, kind, options->name);
     if (topic != NULL)
         weir__topic_put_first(topic);
@@ -53,7 +51,7 @@ static int topic_open(struct weir__store *port,
         if (kind->serve != NULL)
             kind->serve(topic);
     }
-    weir__keeper_reopen(store->keeper, was_in);
+    weir__keeper_reopen(store->keeper);
     if (topic == NULL)
         return WEIR_ENOMEM;
     *ret_topic = topic;
@@ -72,11 +70,11 @@ static bool topic_takes_follows(const struct weir__store_topic *topic)
 
 static void topic_listen(struct weir__store_topic *topic, void *user)
 {
-    bool was_in = weir__keeper_shut(topic->store->keeper);
-
+    if (user != NULL)
+        weir__keeper_begin(topic);
+    weir__keeper_shut(topic->store->keeper);
     topic->user = user;
     if (user != NULL) {
-        weir__keeper_begin(topic);
         weir__presence_begin(topic->store);
     } else {
         weir__topic_leave_idle(topic); /* it came behind the stop */
@@ -84,7 +82,7 @@ static void topic_listen(struct weir__store_topic *topic, void *user)
     weir__link_listen(topic);
     if (topic->kind->listen != NULL)
         topic->kind->listen(topic);
-    weir__keeper_reopen(topic->store->keeper, was_in);
+    weir__keeper_reopen(topic->store->keeper);
 }
 
 /* --- work --------------------------------------------------------------- */
@@ -117,7 +115,9 @@ static int topic_claim(struct weir__store_topic *topic,
     if (topic->store->is_closed)
         return WEIR_ECANCELED;
     weir__keeper_note(topic->store->keeper, claim->lease_ms);
+    weir__keeper_shut(topic->store->keeper);
     topic->claim = *claim;
+    weir__keeper_reopen(topic->store->keeper);
     if (weir__redis_now_ns(topic->store) < topic->claims_from_ns)
         return put_off(topic);
     topic->may_sleep = true;
@@ -131,12 +131,15 @@ static int topic_claim(struct weir__store_topic *topic,
 static void topic_settle(struct weir__store_topic *topic, struct weir__run *run)
 {
     struct weir__keeper *keeper = topic->store->keeper;
-    bool was_in = weir__keeper_shut(keeper);
+    bool is_inside = weir__keeper_has_call(keeper);
 
+    if (is_inside) /* the keeper may be at a run of the same lease */
+        weir__keeper_shut(keeper);
     /* The next suspect starts at once: this one is not to be under way then. */
     topic->is_urgent = topic->is_urgent || run->is_suspect;
     topic->kind->settle(topic, run);
-    weir__keeper_reopen(keeper, was_in);
+    if (is_inside)
+        weir__keeper_reopen(keeper);
 }
 
 static void topic_start(struct weir__store_topic *topic, struct weir__run *run)
@@ -145,18 +148,16 @@ static void topic_start(struct weir__store_topic *topic, struct weir__run *run)
     topic->kind->start(topic, run);
 }
 
-static void topic_enter(struct weir__store_topic *topic, struct weir__run *run,
-                        int64_t deadline_ns)
+static void store_enter(struct weir__store *port, struct weir__call *call)
 {
-    if (topic->store->keeper != NULL)
-        weir__keeper_enter(topic->store->keeper, topic, run, deadline_ns);
+    if (redis_of(port)->keeper != NULL)
+        weir__keeper_enter(redis_of(port)->keeper, call);
 }
 
-static bool topic_leave(struct weir__store_topic *topic, struct weir__run *run)
+static bool store_leave(struct weir__store *port, struct weir__call *call)
 {
-    (void)run; /* the one that entered */
-    return topic->store->keeper != NULL &&
-           weir__keeper_leave(topic->store->keeper);
+    return redis_of(port)->keeper != NULL &&
+           weir__keeper_leave(redis_of(port)->keeper, call);
 }
 
 static int64_t topic_kept_ns(const struct weir__store_topic *topic)
@@ -323,8 +324,8 @@ const struct weir__store_ops weir__redis_ops = {
     .token = topic_token,
     .adopt = topic_adopt,
     .prolong = topic_prolong,
-    .enter = topic_enter,
-    .leave = topic_leave,
+    .enter = store_enter,
+    .leave = store_leave,
     .kept_ns = topic_kept_ns,
     .renew = weir__leases_renew,
     .stop = topic_stop,

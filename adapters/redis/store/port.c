@@ -7,6 +7,7 @@
 #include "adapters/redis/conn/tls.h"
 #include "adapters/redis/store/store.h"
 #include "core/assert.h"
+#include "core/call.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -71,11 +72,14 @@ static void tell(struct call *call, int code, struct weir_slice text)
 {
     const struct weir__redis_port_options options = call->port->options;
     const struct weir_loop *before = *options.calling;
+    struct weir__call told = {.what = "the callback of a command"};
 
     forget(call);
     *options.calling = options.share;
     (*options.depth)++;
+    weir__call_begin(*options.store, &told);
     call->fn(code, text, call->arg);
+    (void)weir__call_end(*options.store, &told); /* has no run */
     (*options.depth)--;
     *options.calling = before;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/store/store.h"
 #include "core/assert.h"
+#include "core/call.h"
 #include "core/chaos.h"
 
 /* Commands and their answers. What cannot be sent is answered by a timer, since
@@ -18,12 +19,34 @@ void weir__redis_leave(struct weir__redis *store)
         (*store->options.depth)--;
 }
 
+/* What is asked for by the program ends with a callback of its own. */
+static void finish(struct weir__request *request, int code,
+                   const struct redisReply *reply)
+{
+    const struct weir__store *store = &request->store->port;
+    struct weir__call call = {.what = "a request's callback"};
+
+    weir__call_begin(store, &call);
+    request->done(request, code, reply); /* frees it */
+    (void)weir__call_end(store, &call);  /* has no run */
+}
+
 static void answered(int code, const struct redisReply *reply, void *arg)
 {
-    struct weir__request *request = arg;
-
     WEIR__STEP("answer");
-    request->done(request, code, reply);
+    finish(arg, code, reply);
+}
+
+void weir__topic_added(const struct weir__store_topic *topic, weir_added_fn fn,
+                       int code, const char *id, void *arg)
+{
+    const struct weir__store *store = &topic->store->port;
+    struct weir__call call = {.what = "the callback of an add",
+                              .topic = topic->name};
+
+    weir__call_begin(store, &call);
+    fn(code, id, arg);
+    (void)weir__call_end(store, &call); /* has no run */
 }
 
 static void fail_all(struct weir__redis *store)
@@ -34,7 +57,7 @@ static void fail_all(struct weir__redis *store)
         store->failed = request->next;
         if (store->failed == NULL)
             store->failed_end = &store->failed;
-        request->done(request, request->code, NULL);
+        finish(request, request->code, NULL);
     }
 }
 

@@ -5,7 +5,6 @@
 
 #include "adapters/redis/store/cluster.h"
 #include "adapters/redis/store/confirm.h"
-#include "adapters/redis/store/keeper.h"
 #include "adapters/redis/store/kind.h"
 #include "adapters/redis/store/sentinel.h"
 #include "core/assert.h"
@@ -107,8 +106,10 @@ static struct weir__store_topic *topic_new(struct weir__redis *store,
     while (*last != NULL)
         last = &(*last)->next_in_bucket;
     *last = topic;
+    weir__keeper_shut(store->keeper);
     topic->next = store->topics;
     store->topics = topic;
+    weir__keeper_reopen(store->keeper);
     store->topic_count++;
     return topic;
 }
@@ -271,6 +272,7 @@ void weir__redis_flush(struct weir__store *port)
     weir__link_flush(store);
     if (store->dirty != NULL && put_off == 0) /* no memory for a part of it */
         weir__redis_flush_again(store);
+    weir__keeper_turn(store->keeper);
 }
 
 static void free_topics(struct weir__redis *store)

@@ -286,6 +286,10 @@ enum weir__replayed weir__redis_judge(const struct weir__script *script,
                                       const struct redisReply *reply,
                                       size_t elements);
 
+/* Call what the program gave with an add; outside of ops. */
+void weir__topic_added(const struct weir__store_topic *topic, weir_added_fn fn,
+                       int code, const char *id, void *arg);
+
 /* Have the request done a little later, with this code and without a reply. */
 void weir__redis_fail(struct weir__request *request, int code);
 

@@ -30,8 +30,7 @@ static struct weir__run *enter(struct host *host, int64_t timeout_ms)
     struct weir__run *run = host->runs;
 
     run->started_ns = world_clock(NULL);
-    host->store->ops->enter(host->topic, run,
-                            run->started_ns + timeout_ms * 1000000);
+    host_enter(host, host->topic, run, timeout_ms);
     return run;
 }
 
@@ -53,7 +52,7 @@ TEST(leases_outlive_a_handler_that_holds_the_loop)
     lease_hold("a", 2, other);
     lease_hold("b", 1, other);
     EXPECT_TRUE(one->store->ops->kept_ns(one->topic) > run->started_ns);
-    EXPECT_TRUE(!one->store->ops->leave(one->topic, run));
+    EXPECT_TRUE(!host_leave(one, run));
     expect_all_done(one);
 }
 
@@ -67,7 +66,7 @@ TEST(a_batch_whose_verdict_has_not_left_is_kept_as_well)
     run = enter(one, 60000);
     lease_hold("a", 2, NULL); /* nothing is flushed meanwhile */
     lease_hold("b", 1, NULL);
-    EXPECT_TRUE(!one->store->ops->leave(one->topic, run));
+    EXPECT_TRUE(!host_leave(one, run));
     expect_all_done(one);
 }
 
@@ -77,7 +76,7 @@ TEST(a_handler_beyond_its_timeout_loses_its_batches)
     struct weir__run *run = enter(one, 50);
 
     AWAIT(host_claim(other, 300, 60000) > 0);
-    EXPECT_TRUE(!one->store->ops->leave(one->topic, run));
+    EXPECT_TRUE(!host_leave(one, run));
     host_settle_all(one, WEIR__OUTCOME_DONE);
     host_await_settled(one);
     EXPECT_INT(4, one->refused);

@@ -150,10 +150,9 @@ TEST(the_keeper_renews_what_waits_for_room)
     retry_first_return_others(host);
     AWAIT(topic->backlog != NULL);
     next.started_ns = world_clock(NULL);
-    host->store->ops->enter(host->topic, &next,
-                            next.started_ns + INT64_C(60000000000));
+    host_enter(host, host->topic, &next, 60000);
     lease_hold(held, 2, NULL); /* no turn of the loop meanwhile */
-    EXPECT_TRUE(!host->store->ops->leave(host->topic, &next));
+    EXPECT_TRUE(!host_leave(host, &next));
     EXPECT_INT(0, host_claim(other, 10, LEASE_LONG_MS));
     fill(false);
     host_await_settled(host);

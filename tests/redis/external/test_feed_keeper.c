@@ -12,8 +12,7 @@ static struct weir__run *enter(struct host *host, int64_t timeout_ms)
     struct weir__run *run = host->runs;
 
     run->started_ns = world_clock(NULL);
-    host->store->ops->enter(host->topic, run,
-                            run->started_ns + timeout_ms * 1000000);
+    host_enter(host, host->topic, run, timeout_ms);
     return run;
 }
 
@@ -25,7 +24,7 @@ static void outlive(struct host *one, struct host *other)
     run = enter(one, 60000);
     lease_hold(lease_name(run), 2, other);
     EXPECT_TRUE(one->store->ops->kept_ns(one->topic) > run->started_ns);
-    EXPECT_TRUE(!one->store->ops->leave(one->topic, run));
+    EXPECT_TRUE(!host_leave(one, run));
     host_settle_all(one, WEIR__OUTCOME_DONE);
     host_await_settled(one);
     EXPECT_INT(0, one->refused);
@@ -62,7 +61,7 @@ TEST(a_handler_beyond_its_timeout_loses_its_entries)
     EXPECT_INT(1, host_claim(one, 10, LEASE_SHORT_MS));
     run = enter(one, 50);
     AWAIT(host_claim(other, 10, 60000) == 1);
-    EXPECT_TRUE(!one->store->ops->leave(one->topic, run));
+    EXPECT_TRUE(!host_leave(one, run));
     host_settle_all(one, WEIR__OUTCOME_DONE);
     host_await_settled(one);
     EXPECT_INT(1, one->refused);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "adapters/redis/conn/tls.h"
+#include "core/call.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -378,6 +379,25 @@ int host_start(struct host *host, struct weir__run *run)
     host->store->ops->start(host->topic, run);
     AWAIT(host->starts > starts);
     return host->start_code;
+}
+
+static struct weir__call holding;
+
+void host_enter(struct host *host, struct weir__store_topic *topic,
+                struct weir__run *run, int64_t timeout_ms)
+{
+    holding = (struct weir__call){
+        .run = run,
+        .run_topic = topic,
+        .deadline_ns = run->started_ns + timeout_ms * 1000000,
+    };
+    weir__call_begin(host->store, &holding);
+}
+
+bool host_leave(struct host *host, const struct weir__run *run)
+{
+    EXPECT_TRUE(holding.run == run);
+    return weir__call_end(host->store, &holding);
 }
 
 void host_settle(struct host *host, struct weir__run *run,

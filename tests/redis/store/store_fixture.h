@@ -109,6 +109,10 @@ size_t host_claim(struct host *host, size_t room, int64_t lease_ms);
 
 struct weir__run *host_take(struct host *host);           /* the next run */
 int host_start(struct host *host, struct weir__run *run); /* the answer */
+/* The handler of the run begins to hold the loop; it returns. */
+void host_enter(struct host *host, struct weir__store_topic *topic,
+                struct weir__run *run, int64_t timeout_ms);
+bool host_leave(struct host *host, const struct weir__run *run);
 void host_settle(struct host *host, struct weir__run *run,
                  enum weir__outcome outcome);
 void host_settle_all(struct host *host, enum weir__outcome outcome);

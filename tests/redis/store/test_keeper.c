@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "adapters/redis/store/keeper.h"
+#include "core/call.h"
 #include "core/ladder.h"
 #include "core/lane.h"
 #include "core/text.h"
@@ -22,19 +23,18 @@ static struct weir__lane lane = {.options = &lane_options};
 static struct weir__run *enter(struct host *host, int64_t timeout_ms)
 {
     struct weir__run *run = host_take(host);
-    int64_t start_ns = world_clock(NULL);
 
     EXPECT_INT(WEIR_OK, weir__ladder_parse(weir__slice_str("70s"),
                                            &lane_options.retry, NULL));
     run->lane = &lane;
-    run->started_ns = start_ns;
-    host->store->ops->enter(host->topic, run, start_ns + timeout_ms * 1000000);
+    run->started_ns = world_clock(NULL);
+    host_enter(host, host->topic, run, timeout_ms);
     return run;
 }
 
 static bool leave(struct host *host, struct weir__run *run)
 {
-    return host->store->ops->leave(host->topic, run);
+    return host_leave(host, run);
 }
 
 /* The server has settled the run; when the keeper has heard of it the loop
@@ -370,4 +370,102 @@ TEST(the_keeper_asks_where_a_name_leads_each_5_s)
     host_settle(one, run, WEIR__OUTCOME_DONE);
     host_await_settled(one);
     EXPECT_INT(0, one->refused);
+}
+
+/* --- what holds the loop and is no run ------------------------------------ */
+
+TEST(a_lease_outlives_every_call_that_holds_the_loop)
+{
+    struct weir__call call = {.what = "the flush"}, inner = {.what = "a timer"};
+    struct host *one = host_open("w1"), *other = host_open("w2");
+
+    lease_look(one);
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, LEASE_LONG_MS));
+    weir__call_begin(one->store, &call);
+    lease_hold(lease_name(one->runs), 2, other);
+    weir__call_begin(one->store, &inner);
+    lease_hold(lease_name(one->runs), 2, other);
+    EXPECT_TRUE(!weir__call_end(one->store, &inner));
+    lease_hold(lease_name(one->runs), 2, other);
+    EXPECT_TRUE(!weir__call_end(one->store, &call));
+    host_settle_all(one, WEIR__OUTCOME_DONE);
+    host_await_settled(one);
+    EXPECT_INT(0, one->refused);
+}
+
+/* One job, of a topic whose runs may take so long. */
+static void claim_for(struct host *host, int64_t timeout_ms)
+{
+    const struct weir__claim claim = {
+        .room = 1, .lease_ms = LEASE_LONG_MS, .timeout_ms = timeout_ms};
+
+    lease_look(host);
+    host_add(host, "a", 0);
+    AWAIT(host->added == 1);
+    EXPECT_INT(WEIR_OK, host->store->ops->claim(host->topic, &claim));
+    AWAIT(host->arrived == 1);
+}
+
+/* A watcher of the program, say: the loop does not turn for half an hour. */
+TEST(a_lease_outlives_what_holds_the_loop_and_is_no_call_of_weir)
+{
+    struct host *one = host_open("w1");
+    const char *name;
+    int64_t end;
+
+    behind_s = 4000;
+    claim_for(one, 7200000);
+    name = lease_name(one->runs);
+    end = lease_end(name);
+    while (lease_end(name) <= end) /* the keeper spins: it has its time */
+        EXPECT_TRUE(--behind_s >= 0);
+    host_settle_all(one, WEIR__OUTCOME_DONE);
+    host_await_settled(one);
+    EXPECT_INT(0, one->refused);
+}
+
+/* A sixth of the lease passes between two turns. */
+TEST(a_loop_that_turns_renews_by_itself)
+{
+    struct host *one = host_open("w1");
+
+    behind_s = 6000;
+    lease_look(one);
+    host_add(one, "a", 0);
+    AWAIT(one->added == 1);
+    EXPECT_INT(1, host_claim(one, 1, LEASE_LONG_MS));
+    while (behind_s > 0) {
+        for (int i = 0; i < 50; i++) /* meanwhile the keeper looks */
+            EXPECT_INT(1, redis_int(proc, "ZCARD weir:{t}:lease"));
+        one->store->ops->flush(one->store);
+        behind_s -= 600;
+    }
+    EXPECT_INT(0, one->store->ops->kept_ns(one->topic));
+}
+
+/* Then the jobs are for other workers. */
+TEST(a_call_without_an_end_loses_its_leases_at_last)
+{
+    struct weir__call call = {.what = "the flush"};
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    int64_t kept_ns;
+
+    behind_s = 7200;
+    claim_for(one, 1800000);
+    weir__call_begin(one->store, &call);
+    lease_hold(lease_name(one->runs), 1, NULL);
+    behind_s -= 3600;
+    do { /* what was under way */
+        kept_ns = one->store->ops->kept_ns(one->topic);
+        for (int i = 0; i < 500; i++)
+            EXPECT_INT(1, redis_int(proc, "ZCARD weir:{t}:lease"));
+    } while (one->store->ops->kept_ns(one->topic) > kept_ns);
+    leases_pass();
+    AWAIT(host_claim(other, 1, 60000) == 1);
+    EXPECT_TRUE(!weir__call_end(one->store, &call));
+    host_settle_all(one, WEIR__OUTCOME_DONE);
+    host_await_settled(one);
+    EXPECT_INT(1, one->refused);
 }

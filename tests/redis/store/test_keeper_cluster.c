@@ -52,8 +52,7 @@ static void enter_for(int node, int64_t timeout_ms)
 {
     runs[node]->lane = &lane;
     runs[node]->started_ns = world_clock(NULL);
-    host->store->ops->enter(topics[node], runs[node],
-                            runs[node]->started_ns + timeout_ms * 1000000);
+    host_enter(host, topics[node], runs[node], timeout_ms);
 }
 
 static void enter(int node)
@@ -63,7 +62,7 @@ static void enter(int node)
 
 static void leave(int node)
 {
-    EXPECT_TRUE(!host->store->ops->leave(topics[node], runs[node]));
+    EXPECT_TRUE(!host_leave(host, runs[node]));
 }
 
 static int64_t kept_ns(int node)
@@ -203,7 +202,7 @@ static void leave_overdue(int node)
         EXPECT_TRUE(!patience_ended(&patience));
     EXPECT_STR(
         "1", spread_text(node, "HGET weir:{%s}:meta retried", topics[0]->name));
-    EXPECT_TRUE(host->store->ops->leave(topics[0], runs[0]));
+    EXPECT_TRUE(host_leave(host, runs[0]));
     host_settle(host, runs[0], WEIR__OUTCOME_TAKEN);
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(1, host->stats.scheduled);

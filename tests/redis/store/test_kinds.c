@@ -69,10 +69,10 @@ static void hold_loop(struct host *host, const char *of, const char *kind)
 
     EXPECT_INT(WEIR_OK,
                host->store->ops->topic_open(host->store, &options, &topic));
-    host->store->ops->enter(topic, &run, run.started_ns + INT64_C(60000000000));
+    host_enter(host, topic, &run, 60000);
     while (first_end(kind) <= end)
         EXPECT_TRUE(end > ev_time() * 1000.);
-    EXPECT_TRUE(!host->store->ops->leave(topic, &run));
+    EXPECT_TRUE(!host_leave(host, &run));
 }
 
 TEST(leases_of_each_kind_outlive_a_handler_of_each_other_kind)
