@@ -201,6 +201,14 @@ void weir__log_worker(const char *name);
  * time and a level then. */
 void weir__log_sentences(bool are_lines);
 
+/* From now on no line waits for long until standard error is read: lines are
+ * dropped and counted. */
+void weir__log_bound(void);
+
+/* Write to standard error, with that bound; also in handlers of signals. False:
+ * it was not written. */
+bool weir__write_error(const char *bytes, size_t len);
+
 /* One log line to stderr, with its parts as JSON; a weir_log_line_fn. The level
  * is coloured on a terminal. Where stderr is systemd's journal, which has the
  * time by itself, the level is the prefix <3> to <7> of sd-daemon(3). */

@@ -341,6 +341,7 @@ static enum weir__exit run(const struct weir__cli *cli,
         .until_empty = args->value[UNTIL_EMPTY] != NULL,
         .drain_s = DRAIN_S,
     };
+    weir__log_bound();
     keep_freed();
     if (cli->json && !cli->has_log_format)
         weir__log_format(WEIR__LOG_JSON);

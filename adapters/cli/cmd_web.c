@@ -143,6 +143,7 @@ static enum weir__exit run(const struct weir__cli *cli,
         .log = {.line_fn = weir__log_line, .level = cli->log_level}};
     enum weir__exit rc = WEIR__EXIT_NONE;
 
+    weir__log_bound();
     if (args->value[TOKEN_FILE] != NULL)
         rc = read_token(&web, args->value[TOKEN_FILE]);
     if (rc == WEIR__EXIT_NONE)

@@ -2,17 +2,26 @@
 
 /* Talk: sentences and log lines, all of it to stderr, a line in one write:
  * threads may log at once. Nothing here needs the heap or a lock, so that a
- * handler of signals may talk as well. */
+ * handler of signals may talk as well.
+ *
+ * A process that has leases or connections must not wait for a reader of its
+ * log. There a line waits for 100 ms, and is dropped; the lines behind it do
+ * not wait, until one is written again. */
 
 #include "adapters/cli/cli.h"
 #include "adapters/cli/time.h"
 #include "core/text.h"
 #include "core/visible.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -45,6 +54,101 @@ void weir__log_format(enum weir__log_format format)
 void weir__log_sentences(bool are_lines)
 {
     sentences_are_lines = are_lines;
+}
+
+/* --- standard error ------------------------------------------------------- */
+
+enum { WAIT_MS = 100, WAITS = 10 };
+
+static atomic_bool is_bounded; /* no write waits for long */
+static atomic_bool is_stuck;   /* the last line was not read in time: */
+static atomic_bool is_cut;     /* a part of it was written */
+static atomic_uint dropped;    /* lines since the last that was written */
+static atomic_int own_fd;      /* 0: not known yet */
+
+void weir__log_bound(void)
+{
+    atomic_store(&is_bounded, true);
+}
+
+/* O_NONBLOCK on standard error itself would be for all processes that have the
+ * same one, so a pipe and a terminal are opened once more. */
+static int error_fd(void)
+{
+    int fd = atomic_load(&own_fd), none = 0;
+    struct stat at;
+
+    if (fd != 0)
+        return fd;
+    if (fstat(STDERR_FILENO, &at) == 0 &&
+        (S_ISFIFO(at.st_mode) || S_ISCHR(at.st_mode)))
+        fd = open("/proc/self/fd/2",
+                  O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd <= 0)
+        fd = STDERR_FILENO;
+    if (atomic_compare_exchange_strong(&own_fd, &none, fd))
+        return fd;
+    if (fd != STDERR_FILENO)
+        (void)close(fd); /* another thread was first */
+    return none;
+}
+
+static bool has_room(int fd, int ms)
+{
+    struct pollfd out = {.fd = fd, .events = POLLOUT};
+
+    return poll(&out, 1, ms) != 0;
+}
+
+/* As write; EAGAIN: not without waiting. */
+static ssize_t write_now(const char *bytes, size_t len)
+{
+    int fd = error_fd();
+    ssize_t sent = send(fd, bytes, len, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+    if (sent >= 0 || errno != ENOTSOCK)
+        return sent;
+    if (fd != STDERR_FILENO || has_room(fd, 0))
+        return write(fd, bytes, len);
+    errno = EAGAIN;
+    return -1;
+}
+
+/* False: it is not read. Errors other than that are nobody's to hear of. */
+static bool write_bounded(const char *bytes, size_t len)
+{
+    const size_t all = len;
+    int waits = atomic_load(&is_stuck) ? WAITS : 0;
+
+    while (len > 0) {
+        ssize_t count = write_now(bytes, len);
+
+        if (count > 0) {
+            bytes += count;
+            len -= (size_t)count;
+        } else if (count == 0 || (errno != EAGAIN && errno != EINTR)) {
+            return true;
+        } else if (errno == EAGAIN &&
+                   (waits++ >= WAITS || !has_room(error_fd(), WAIT_MS))) {
+            atomic_store(&is_cut, atomic_load(&is_cut) || len < all);
+            atomic_store(&is_stuck, true);
+            return false;
+        }
+    }
+    atomic_store(&is_stuck, false);
+    return true;
+}
+
+bool weir__write_error(const char *bytes, size_t len)
+{
+    if (!atomic_load(&is_bounded))
+        return write(STDERR_FILENO, bytes, len) >= 0;
+    if (atomic_load(&is_cut)) {
+        if (!write_bounded("\n", 1))
+            return false;
+        atomic_store(&is_cut, false);
+    }
+    return write_bounded(bytes, len);
 }
 
 /* --- a line --------------------------------------------------------------- */
@@ -105,12 +209,6 @@ static void put_now(struct line *line)
     (void)clock_gettime(CLOCK_REALTIME, &now);
     weir__time_print((int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000, text);
     put(line, text);
-}
-
-static void write_line(const struct line *line)
-{
-    if (write(STDERR_FILENO, line->bytes, line->len) < 0)
-        return; /* nobody listens */
 }
 
 /* --- its beginning -------------------------------------------------------- */
@@ -175,10 +273,9 @@ static void begin(struct line *line, enum weir_level level, bool is_sentence)
     }
 }
 
-static void end(struct line *line)
+static void close_line(struct line *line)
 {
     put_end(line, line_format == WEIR__LOG_JSON ? "}\n" : "\n");
-    write_line(line);
 }
 
 /* What is said, which ends the text. */
@@ -230,6 +327,33 @@ static void put_parts(struct line *line, const struct weir_log_line *parts)
         else
             put_number(line, field->name, field->number);
     }
+}
+
+/* A line that says how many are missing goes first. */
+static bool write_dropped(unsigned count)
+{
+    struct line line = {.len = 0};
+    char text[80];
+
+    (void)snprintf(text, sizeof(text),
+                   "%u lines were dropped, nobody read standard error",
+                   count); /* fits */
+    begin(&line, WEIR_LEVEL_WARN, false);
+    put_text(&line, weir__slice_str(text));
+    close_line(&line);
+    return weir__write_error(line.bytes, line.len);
+}
+
+static void end(struct line *line)
+{
+    unsigned missing = atomic_exchange(&dropped, 0);
+
+    close_line(line);
+    if ((missing == 0 || write_dropped(missing)) &&
+        (weir__write_error(line->bytes, line->len) ||
+         !atomic_load(&is_bounded)))
+        return;
+    (void)atomic_fetch_add(&dropped, missing + 1);
 }
 
 /* --- sentences and log lines ---------------------------------------------- */

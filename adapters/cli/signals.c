@@ -56,10 +56,15 @@ static int64_t now_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static void write_text(const char *text)
+static void write_third(int number)
 {
-    if (write(STDERR_FILENO, text, strlen(text)) < 0)
-        return; /* nobody listens */
+    static const char behind[] = " for the third time: ending at once\n";
+    char text[64] = "weir: ";
+    size_t len = strlen(text), name = strlen(weir__signal_name(number));
+
+    memcpy(text + len, weir__signal_name(number), name);
+    memcpy(text + len + name, behind, sizeof(behind) - 1); /* fits */
+    (void)weir__write_error(text, len + name + sizeof(behind) - 1);
 }
 
 static void on_stopping(int number)
@@ -73,9 +78,7 @@ static void on_stopping(int number)
         return; /* also where another thread has one at this moment */
     index = atomic_fetch_add(&here.count, 1);
     if (index + 1 >= MOST) {
-        write_text("weir: ");
-        write_text(weir__signal_name(number));
-        write_text(" for the third time: ending at once\n");
+        write_third(number);
         _exit(WEIR__EXIT_FAILED);
     }
     atomic_store(&here.numbers[index], number);

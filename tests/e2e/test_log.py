@@ -3,9 +3,10 @@
 
 import os
 import re
+import signal
 
-from e2e import (STAMP, eventually, expect, expect_in, expect_true,
-                 stop_cleanly, test)
+from e2e import (STAMP, TEST_PLUGINS, eventually, expect, expect_in,
+                 expect_true, signal_again, stop_cleanly, test)
 from redis_server import Clocked, Server
 
 
@@ -168,3 +169,55 @@ def at_log_level_error_nothing_is_said_of_what_goes_well(place):
     place.add("t", "1")
     result = drain(place, "--log-level", "error", fail=0)
     expect([0, ""], [result.code, result.err])
+
+
+def unread_pipe(place):
+    """A named pipe that is full, and that only this test has open."""
+    path = os.path.join(place.dir, "errors")
+    os.mkfifo(path)
+    ends = (os.open(path, os.O_RDONLY | os.O_NONBLOCK),
+            os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+    for size in (4096, 1):
+        try:
+            while True:
+                os.write(ends[1], b"." * size)
+        except BlockingIOError:
+            pass
+    return path, ends
+
+
+@test
+def a_log_that_is_not_read_holds_up_no_job_and_no_signal(place):
+    path, ends = unread_pipe(place)
+    place.ok("topic", "set", "t", "retry=1ms 1ms 1ms")
+    for done, flags in ((1, ()), (2, ("--workers", "2"))):
+        with open(path, "wb", buffering=0) as errors:
+            worker = place.start("run", "--handle", "t=flaky?fail=2", *flags,
+                                 stderr=errors)
+        place.add("t", str(done))
+        eventually(lambda: place.stats("t")["done_total"] == done,
+                   "the job is done")
+        worker.send_signal(signal.SIGTERM)
+        expect(0, worker.wait())
+    for end in ends:
+        os.close(end)
+
+
+@test
+def a_third_signal_ends_a_worker_whose_log_is_not_read(place):
+    path, ends = unread_pipe(place)
+    place.add("t", "1")
+    with open(path, "wb", buffering=0) as errors:
+        worker = place.start("run", "--handle", "t=%s?how=spin" %
+                             os.path.join(TEST_PLUGINS, "hostile.so"),
+                             stderr=errors)
+    eventually(lambda: place.stats("t")["running"] == 1, "the job runs")
+
+    def has_ended():
+        signal_again(worker)
+        return worker.poll() is not None
+
+    eventually(has_ended, "it ends")
+    expect(1, worker.wait())
+    for end in ends:
+        os.close(end)
