@@ -5,9 +5,11 @@
  *
  *     {"topic":"t","id":"1","attempt":1,...,"url":null,"body":{"n":1}}
  *
- * Its exit status is the verdict: 0 done, 75 retry by the ladder (EX_TEMPFAIL
- * of sysexits.h), any other, and death by a signal, fail. What it prints goes
- * to the log, line by line, and its last line into the reason of a failure.
+ * Its exit status is the verdict: 0 is done, what `fail_codes` names fails,
+ * and any other, or death by a signal, is retried by the ladder. What it
+ * prints goes to the log, line by line, and its last line into the reason of a
+ * failure. A job whose command cannot start because this worker lacks
+ * descriptors, memory or processes comes back later and loses no attempt.
  *
  * With mode=stream the command stays and gets such a line for each job, which
  * has the number of the run in front; it answers with one of its own:
@@ -24,14 +26,20 @@
  * of every child: such a run is retried. The weir command is none. */
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "exec_stream.h"
 
-enum { STATUS_RETRY = 75, PATH_CAP = 4096 };
+enum {
+    PATH_CAP = 4096,
+    FDS_KEPT = 8,  /* descriptors that commands leave to the worker */
+    REST_MS = 1000 /* no command starts after one lacked something */
+};
 
 enum {
     OPTION_COMMAND,
@@ -41,7 +49,8 @@ enum {
     OPTION_MODE,
     OPTION_CHILDREN,
     OPTION_WINDOW,
-    OPTION_CANCEL
+    OPTION_CANCEL,
+    OPTION_FAIL_CODES
 };
 
 static const struct weir_option options[] = {
@@ -92,6 +101,11 @@ static const struct weir_option options[] = {
                        .fallback = "no",
                        .help = "With mode=stream: tell a child which run is "
                                "given up, instead of ending it."},
+    [OPTION_FAIL_CODES] = {.name = "fail_codes",
+                           .type = WEIR_OPTION_TEXT,
+                           .fallback = "",
+                           .help = "Exit statuses after which a job is not "
+                                   "retried, such as \"64 65 78\"."},
 };
 
 /* --- one run -------------------------------------------------------------- */
@@ -104,20 +118,19 @@ static const char *counter_of(enum weir_verdict verdict)
     return verdict == WEIR_RETRY ? "retried" : "failed";
 }
 
-static enum weir_verdict verdict_of(const struct process_end *end)
+static enum weir_verdict verdict_of(const struct exec *exec,
+                                    const struct process_end *end)
 {
-    if (!end->is_known)
+    if (!end->is_known || end->signal != 0)
         return WEIR_RETRY;
-    if (end->signal != 0)
-        return WEIR_FAIL;
-    if (end->status == STATUS_RETRY)
-        return WEIR_RETRY;
-    return end->status == 0 ? WEIR_DONE : WEIR_FAIL;
+    if (end->status == 0)
+        return WEIR_DONE;
+    return exec->fails[end->status] ? WEIR_FAIL : WEIR_RETRY;
 }
 
 static void on_done(const struct child_end *end, struct weir_handle handle)
 {
-    enum weir_verdict verdict = verdict_of(&end->process);
+    enum weir_verdict verdict = verdict_of(end->of, &end->process);
     char why[200] = "exec: ";
     size_t len = strlen(why);
 
@@ -138,29 +151,61 @@ static void on_cancel(struct weir_job *job, enum weir_cancel why, void *arg)
     child_cancel(arg);
 }
 
-/* Whatever keeps a command from starting may pass. */
+bool exec_lacks(int code)
+{
+    return code == EMFILE || code == ENFILE || code == EAGAIN || code == ENOMEM;
+}
+
+/* How long no command may start; 0: one may now. */
+static int64_t rest_of(const struct exec *exec)
+{
+    int64_t ms = exec->rest_until_ms - weir_loop_now_ms(exec->loop);
+
+    return ms > 0 ? ms : 0;
+}
+
+/* Whatever keeps a command from starting may pass. What this worker lacks is
+ * not the job's fault. */
+static enum weir_verdict put_off(struct exec *exec, struct weir_job *job,
+                                 int code)
+{
+    char text[200];
+
+    if (!exec_lacks(code)) {
+        (void)snprintf(text, sizeof(text), "exec: cannot start the command: %s",
+                       strerror(code)); /* cut */
+        return weir_retry(job, text);
+    }
+    (void)snprintf(text, sizeof(text),
+                   "cannot start the command: %s; jobs wait for %d ms and lose "
+                   "no attempt",
+                   strerror(code), REST_MS); /* cut */
+    weir_loop_log(exec->loop, WEIR_LEVEL_WARN, text);
+    exec->rest_until_ms = weir_loop_now_ms(exec->loop) + REST_MS;
+    return weir_snooze(job, REST_MS);
+}
+
 static enum weir_verdict run(void *self, struct weir_job *job)
 {
     struct exec *exec = self;
     struct text input = {0};
-    struct child *child;
-    char why[200];
+    struct child *child = NULL;
+    int code = ENOMEM;
 
     if (exec->stream != NULL)
         return stream_job(exec->stream, job);
-    if (!exec_put_job(&input, job, 0)) {
-        free(input.bytes);
-        return weir_retry(job, "exec: out of memory");
+    if (rest_of(exec) > 0)
+        return weir_snooze(job, rest_of(exec));
+    if (exec_put_job(&input, job, 0)) {
+        child = child_start(
+            exec, job,
+            (struct weir_slice){(const uint8_t *)input.bytes, input.len},
+            on_done);
+        code = errno;
     }
-    child = child_start(
-        exec, job, (struct weir_slice){(const uint8_t *)input.bytes, input.len},
-        on_done);
-    if (child == NULL)
-        (void)snprintf(why, sizeof(why), "exec: cannot start the command: %s",
-                       strerror(errno)); /* cut */
     free(input.bytes);
     if (child == NULL)
-        return weir_retry(job, why);
+        return put_off(exec, job, code);
     weir_job_count(job, "started", 1);
     weir_job_on_cancel(job, on_cancel, child);
     return WEIR_PENDING;
@@ -280,6 +325,28 @@ static int fill_environment(struct exec *exec, const struct weir_open *open)
     return WEIR_OK;
 }
 
+static int fill_fail_codes(struct exec *exec, const struct weir_open *open)
+{
+    const char *at = open->values[OPTION_FAIL_CODES].text;
+
+    for (;;) {
+        char *end;
+        long code;
+
+        at += strspn(at, " ,");
+        if (*at == '\0')
+            return WEIR_OK;
+        code = strtol(at, &end, 10);
+        if (end == at || code < 1 || code > 255 ||
+            (*end != '\0' && strchr(" ,", *end) == NULL))
+            return refuse(open, WEIR_EINVAL, "option \"fail_codes\"",
+                          "has exit statuses from 1 to 255, with blanks "
+                          "between");
+        exec->fails[code] = true;
+        at = end;
+    }
+}
+
 static int fill_stream(struct exec *exec, const struct weir_open *open)
 {
     const struct weir_option_value *values = open->values;
@@ -294,6 +361,10 @@ static int fill_stream(struct exec *exec, const struct weir_open *open)
                           "need mode=stream");
         return WEIR_OK;
     }
+    if (*values[OPTION_FAIL_CODES].text != '\0')
+        return refuse(
+            open, WEIR_EINVAL, "option \"fail_codes\"",
+            "needs mode=once: children of mode=stream answer \"fail\"");
     exec->stream = stream_new(exec);
     if (exec->stream == NULL)
         return refuse(open, WEIR_ENOMEM, "out of", "memory");
@@ -302,6 +373,16 @@ static int fill_stream(struct exec *exec, const struct weir_open *open)
     exec->stream->cancels = cancels;
     weir_open_limit(open, (uint32_t)(children * window));
     return WEIR_OK;
+}
+
+/* Descriptors from this number on are left to the worker. */
+static int fds_most(void)
+{
+    struct rlimit limit;
+
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur > INT_MAX)
+        return INT_MAX;
+    return (int)limit.rlim_cur - FDS_KEPT;
 }
 
 static int fill(struct exec *exec, const struct weir_open *open)
@@ -323,7 +404,10 @@ static int fill(struct exec *exec, const struct weir_open *open)
         return refuse(open, WEIR_EINVAL,
                       "option \"command\": there is no program", exec->argv[0]);
     exec->log_before = strlen(open->topic) + strlen(": exec: ");
+    exec->fds_most = fds_most();
     rc = fill_environment(exec, open);
+    if (rc == WEIR_OK)
+        rc = fill_fail_codes(exec, open);
     return rc < 0 ? rc : fill_stream(exec, open);
 }
 

@@ -55,7 +55,13 @@ struct exec {
     struct child *first;   /* of those that run */
     struct stream *stream; /* NULL: mode=once */
     size_t log_before;     /* bytes of names in the lines that `loop` logs */
+    bool fails[256];       /* exit statuses after which a job is not retried */
+    int fds_most;          /* of descriptors; those above are the worker's */
+    int64_t rest_until_ms; /* no command starts before, by the loop's clock */
 };
+
+/* Does the errno say that this worker lacks something, for now? */
+bool exec_lacks(int code);
 
 /* --- exec_output.c -------------------------------------------------------- */
 
@@ -138,6 +144,7 @@ struct child;
 
 /* How a command ended. */
 struct child_end {
+    const struct exec *of;
     struct weir_job *job; /* its run is still pending */
     struct process_end process;
     const char *output; /* its last line; may be empty */

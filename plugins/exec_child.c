@@ -85,7 +85,8 @@ static void on_ended(void *arg)
 {
     struct child *child = arg;
     struct weir_job *job = child->job;
-    struct child_end end = {.job = job, .output = child->output.last};
+    struct child_end end = {
+        .of = child->of, .job = job, .output = child->output.last};
 
     if (job == NULL)
         process_signal(&child->process, SIGKILL); /* all that it started */

@@ -170,6 +170,9 @@ int process_start(struct process *process, const struct exec *exec,
 {
     int rc = ENOMEM;
 
+    for (int i = 0; i < 3; i++)
+        if (streams[i] >= exec->fds_most)
+            return EMFILE;
     process->pidfd = -1;
     process->look = weir_timer_new(exec->loop, on_look, process);
     process->kill = weir_timer_new(exec->loop, on_kill, process);

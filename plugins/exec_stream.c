@@ -181,7 +181,7 @@ static void serve_waiting(struct stream *stream)
         if (give(child, run))
             continue;
         append(&stream->waiting, run);
-        finish(run, WEIR_RETRY, 0, "exec: out of memory");
+        finish(run, WEIR_SNOOZE, WAIT_MS, NULL); /* out of memory */
     }
     weir_timer_stop(stream->again);
 }
@@ -400,14 +400,14 @@ enum weir_verdict stream_job(struct stream *stream, struct weir_job *job)
     struct stream_child *child;
 
     if (run == NULL)
-        return weir_retry(job, "exec: out of memory");
+        return weir_snooze(job, WAIT_MS);
     run->of = stream;
     run->job = job;
     run->handle = weir_job_handle(job);
     child = run->handle.ticket == 0 ? NULL : choose(stream, job);
     if (run->handle.ticket == 0 || (child != NULL && !give(child, run))) {
         free(run);
-        return weir_retry(job, "exec: out of memory");
+        return weir_snooze(job, WAIT_MS);
     }
     weir_job_on_cancel(job, on_cancel, run);
     if (child == NULL)

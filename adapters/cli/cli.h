@@ -152,6 +152,11 @@ extern const size_t weir__command_count;
  * stdout any more the process ends by SIGPIPE, as other programs do. */
 enum weir__exit weir__cli_main(int argc, char **argv);
 
+/* Where this process is the first one of its PID namespace: go on in a child.
+ * The first process passes signals on, reaps orphans, and exits as the child
+ * does. To be called before any thread or descriptor is there. */
+void weir__leave_first_process(void);
+
 /* Whether the reader of stdout is gone: what is printed reaches nobody. */
 bool weir__is_unread(void);
 

@@ -27,6 +27,7 @@ int main(int argc, char **argv)
     struct sigaction ignore;
 
     occupy_streams();
+    weir__leave_first_process();
     memset(&ignore, 0, sizeof(ignore));
     ignore.sa_handler = SIG_IGN;
     (void)sigaction(SIGPIPE, &ignore, NULL); /* cannot fail for SIGPIPE */

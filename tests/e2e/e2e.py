@@ -120,8 +120,11 @@ class Place:
             file.write(text)
         return self.path(name)
 
-    def weir(self, *args, stdin=None, env=None):
-        done = run([WEIR, *args], stdin, env={**self.env, **(env or {})})
+    def weir(self, *args, stdin=None, env=None, ulimit=None):
+        """`ulimit`: of the shell's command, such as "-n 40"."""
+        limited = ["sh", "-c", 'ulimit %s; exec "$@"' % ulimit, "sh"]
+        done = run([*(limited if ulimit else ()), WEIR, *args], stdin,
+                   env={**self.env, **(env or {})})
         return Result(done.returncode, done.stdout, done.stderr)
 
     def ok(self, *args, stdin=None):
@@ -141,10 +144,11 @@ class Place:
         """The handler that writes jobs as lines into a file."""
         return self.handler("echo", topic, file=name)
 
-    def drain(self, *handlers, flags=()):
+    def drain(self, *handlers, flags=(), ulimit=None):
         """weir run --until-empty, which must succeed."""
         handles = [word for one in handlers for word in ("--handle", one)]
-        result = self.weir("run", "--until-empty", *handles, *flags)
+        result = self.weir("run", "--until-empty", *handles, *flags,
+                           ulimit=ulimit)
         expect(0, result.code, "exit code, stderr %r" % result.err)
         return result
 

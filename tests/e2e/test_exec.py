@@ -5,9 +5,10 @@ import json
 import os
 import re
 import signal
+import subprocess
 from urllib.parse import quote
 
-from e2e import (await_line, eventually, expect, expect_in, expect_true,
+from e2e import (WEIR, await_line, eventually, expect, expect_in, expect_true,
                  is_alive, signal_again, stop_cleanly, test, wait)
 
 
@@ -69,13 +70,38 @@ def the_exit_status_is_the_verdict(place):
         exit 1\n""")
     for job_id in ("0", "75", "3", "9", "1"):
         place.add("t", job_id, "--retry", "none")
-    result = drain(place, command)
-    expect_in("t counters: done=1 failed=3 retried=1 started=5\n", result.err)
+    result = drain(place, command, fail_codes="75, 3")
+    expect_in("t counters: done=1 failed=2 retried=2 started=5\n", result.err)
     expect(1, place.stats("t")["done_total"])
-    expect(["exhausted", "exec: exit status 75"], place.dead("75"))
+    expect(["failed", "exec: exit status 75"], place.dead("75"))
     expect(["failed", "exec: exit status 3: two"], place.dead("3"))
-    expect(["failed", "exec: killed by signal 9"], place.dead("9"))
-    expect(["failed", "exec: exit status 1"], place.dead("1"))
+    expect(["exhausted", "exec: killed by signal 9"], place.dead("9"))
+    expect(["exhausted", "exec: exit status 1"], place.dead("1"))
+
+
+@test
+def a_command_that_fails_is_retried_unless_its_status_is_named(place):
+    command = script(place, 'cat >/dev/null; echo >>"%s"; exit 1\n'
+                     % place.path("runs"))
+    place.add("t", "1", "--retry", "1ms 1ms")
+    drain(place, command)
+    expect(["exhausted", "exec: exit status 1"], place.dead("1"))
+    with open(place.path("runs"), encoding="utf-8") as file:
+        expect(3, len(file.read()))
+
+
+@test
+def exit_statuses_that_are_none_are_refused(place):
+    for codes in ("0", "256", "-1", "64-78", "1 x", "1;2"):
+        result = place.weir("run", "--until-empty", "--handle",
+                            execute(place, "true", fail_codes=codes))
+        expect(2, result.code)
+        expect_in('option "fail_codes" has exit statuses from 1 to 255, with '
+                  "blanks between", result.err)
+    result = place.weir("run", "--until-empty", "--handle", execute(
+        place, "true", fail_codes="1", mode="stream"))
+    expect_in('option "fail_codes" needs mode=once: children of mode=stream '
+              'answer "fail"', result.err)
 
 
 @test
@@ -146,12 +172,12 @@ def output_lines(result):
 def of_the_last_line_its_beginning_is_in_the_reason(place):
     command = script(place, "cat >/dev/null; printf '%0'$LEN'd' 7; exit 255")
     for count in (140, 141, 500, 501, 640, 641):
-        place.add("t", str(count))
+        place.add("t", str(count), "--retry", "none")
         place.env["LEN"] = str(count)
         drain(place, command, env="PATH LEN")
         # The last line is what is left of parts of 500.
         digits = "0" * (count - 1) + "7"
-        expect(["failed", "exec: exit status 255: "
+        expect(["exhausted", "exec: exit status 255: "
                 + digits[500 if count > 500 else 0:][:140]],
                place.dead(str(count)))
 
@@ -202,7 +228,7 @@ def a_reason_does_not_end_within_a_character(place):
         place.add("t", str(count), "--retry", "none")
         drain(place, script(place, "printf '%%0%dd日本👍'; exit 1\n"
                             % (count - 4)))
-        expect(["failed", "exec: exit status 1: " + "0" * (count - 4) + "日"],
+        expect(["exhausted", "exec: exit status 1: " + "0" * (count - 4) + "日"],
                place.dead(str(count)))
 
 
@@ -312,3 +338,65 @@ def commands_that_cannot_be_are_refused_with_a_sentence(place):
         expect_in(words, result.err)
     result = place.weir("run", "--handle", "t=exec")
     result.expect_complaint(2, 'option "command" is required')
+
+
+@test
+def commands_that_find_no_descriptor_lose_no_attempt(place):
+    place.add_lines("t", 60, '{"id":"%d","retry":"none"}')
+    command = script(place, "cat >/dev/null; sleep 0.1\n")
+    err = place.drain(execute(place, command), ulimit="-n 40").err
+    expect_in("t: exec: cannot start the command: Too many open files; jobs "
+              "wait for 1000 ms and lose no attempt", err)
+    place.expect_stats("t", done_total=60, dead=0, retried_total=0)
+
+
+@test
+def children_that_find_no_descriptor_lose_no_attempt(place):
+    place.add_lines("t", 60, '{"id":"%d","retry":"none"}')
+    command = script(place, """
+        while read -r line; do
+            run=${line#*:}
+            sleep 0.02
+            echo "{\\"run\\":${run%%,*},\\"verdict\\":\\"done\\"}"
+        done\n""")
+    place.drain(execute(place, command, mode="stream", children=40),
+                ulimit="-n 40")
+    place.expect_stats("t", done_total=60, dead=0, retried_total=0)
+
+
+def zombies_below(pid):
+    """How many descendants of a process have ended and were not reaped."""
+    parents, states = {}, {}
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open("/proc/%s/stat" % name, encoding="utf-8") as file:
+                fields = file.read().rsplit(")", 1)[1].split()
+        except OSError:
+            continue
+        states[int(name)], parents[int(name)] = fields[0], int(fields[1])
+
+    def is_below(one):
+        return one == pid or one in parents and is_below(parents[one])
+
+    return sum(state == "Z" and is_below(one) for one, state in states.items())
+
+
+@test
+def the_first_process_reaps_what_commands_leave_behind(place):
+    user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+    place.add_lines("t", 20)
+    command = script(place, """
+        cat >/dev/null
+        (sleep 0.01 </dev/null >/dev/null 2>&1 &)
+        sleep 0.05\n""")
+    process = subprocess.Popen(
+        ["unshare", *user, "--pid", "--fork", "--mount-proc",
+         WEIR, "run", "--handle", execute(place, command)], text=True,
+        env=place.env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    place.started.append(process)
+    eventually(lambda: place.stats("t")["done_total"] == 20, "they are done")
+    eventually(lambda: not zombies_below(process.pid), "no zombie is left")
+    with open("/proc/%d/task/%d/children" % (process.pid, process.pid),
+              encoding="utf-8") as file:
+        os.kill(int(file.read()), signal.SIGTERM)
+    expect(0, wait(process))
