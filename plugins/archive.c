@@ -234,10 +234,21 @@ static void bind(struct archive *archive, const struct weir_job *job,
               (struct weir_slice){(const uint8_t *)archive->json, json_len});
 }
 
+/* What this worker lacks is not the job's fault. */
+static bool is_short(sqlite3 *db)
+{
+    int code = sqlite3_errcode(db) & 0xff, cause = sqlite3_system_errno(db);
+
+    return code == SQLITE_NOMEM ||
+           (code == SQLITE_CANTOPEN && (cause == EMFILE || cause == ENFILE));
+}
+
 static enum weir_verdict retry(struct archive *archive, struct weir_job *job)
 {
     char why[200];
 
+    if (is_short(archive->db))
+        return weir_snooze(job, BUSY_MS);
     (void)snprintf(why, sizeof(why), "archive: %s",
                    sqlite3_errmsg(archive->db)); /* cut */
     return weir_retry(job, why);
@@ -263,7 +274,7 @@ static enum weir_verdict write_row(struct archive *archive,
     size_t json_len;
 
     if (!read_body(archive, job, &json_len))
-        return weir_retry(job, "archive: out of memory");
+        return weir_snooze(job, BUSY_MS); /* out of memory */
     bind(archive, job, origin, json_len);
     if (sqlite3_step(archive->insert) != SQLITE_DONE) {
         archive->has_failed = true; /* the transaction may be gone by itself */

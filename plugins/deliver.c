@@ -229,10 +229,9 @@ static size_t append_json(struct deliver *deliver, const struct weir_job *job)
 
 static enum weir_verdict give_up(struct weir_job *job, int code)
 {
-    if (code == WEIR_EFULL)
+    if (code == WEIR_EFULL || code == WEIR_ENOMEM)
         return weir_snooze(job, FULL_MS);
-    return weir_retry(job, code == WEIR_ENOMEM ? "deliver: out of memory"
-                                               : "deliver: cannot be sent");
+    return weir_retry(job, "deliver: cannot be sent");
 }
 
 /* Send one command for these jobs: each is pending then, or is told why not. */

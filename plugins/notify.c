@@ -28,7 +28,8 @@
 enum {
     HEAD_REST = 24, /* of what is signed: 20 digits, three newlines, a NUL */
     BODY_FIRST_CAP = 1024,
-    HEADER_CAP = 4096
+    HEADER_CAP = 4096,
+    SHORT_MS = 1000 /* to wait where this worker lacks something */
 };
 
 enum {
@@ -123,15 +124,19 @@ static void request_free(struct request *request)
     free(request);
 }
 
-/* No answer, or not all of it. */
+/* No answer, or not all of it. What this worker lacks is no fault of a job. */
 static enum weir_verdict verdict_of_failure(const struct http_post *post,
+                                            int64_t *ret_delay_ms,
                                             char why[200])
 {
     const char *said =
         *post->said == '\0' ? curl_easy_strerror(post->code) : post->said;
 
     (void)snprintf(why, 200, "notify: %.180s", said); /* cut */
-    return post->is_hopeless ? WEIR_FAIL : WEIR_RETRY;
+    if (post->is_hopeless)
+        return WEIR_FAIL;
+    *ret_delay_ms = SHORT_MS;
+    return post->is_short ? WEIR_SNOOZE : WEIR_RETRY;
 }
 
 static enum weir_verdict verdict_of(const struct http_post *post,
@@ -139,7 +144,7 @@ static enum weir_verdict verdict_of(const struct http_post *post,
                                     char why[200])
 {
     if (post->code != CURLE_OK)
-        return verdict_of_failure(post, why);
+        return verdict_of_failure(post, ret_delay_ms, why);
     (void)snprintf(why, 200, "notify: answered %ld%s%s", post->status,
                    *post->answer == '\0' ? "" : ": ", post->answer); /* cut */
     if (post->status >= 200 && post->status < 300)
@@ -433,9 +438,13 @@ static const char *fault_of(const struct weir_job *job)
 static enum weir_verdict give_up(struct request *request, struct weir_job *job)
 {
     char why[200];
-    enum weir_verdict verdict = verdict_of_failure(&request->post, why);
+    int64_t delay_ms;
+    enum weir_verdict verdict =
+        verdict_of_failure(&request->post, &delay_ms, why);
 
     request_free(request);
+    if (verdict == WEIR_SNOOZE)
+        return weir_snooze(job, delay_ms);
     return verdict == WEIR_FAIL ? weir_fail(job, why) : weir_retry(job, why);
 }
 
@@ -448,7 +457,7 @@ static enum weir_verdict run(void *self, struct weir_job *job)
         return weir_fail(job, fault);
     request = request_new(self, job);
     if (request == NULL)
-        return weir_retry(job, "notify: out of memory");
+        return weir_snooze(job, SHORT_MS);
     if (!is_http(request->post.url)) {
         request_free(request);
         return weir_fail(job, "notify: the url is neither http nor https");
@@ -456,6 +465,7 @@ static enum weir_verdict run(void *self, struct weir_job *job)
     request->job = job;
     request->handle = weir_job_handle(job);
     request->post.code = CURLE_OUT_OF_MEMORY;
+    request->post.is_short = true;
     if (request->handle.ticket == 0 ||
         !http_start(request->notify->http, &request->post))
         return give_up(request, job);

@@ -70,6 +70,7 @@ struct http_post {
     CURLcode code;              /* CURLE_OK: there is a status */
     char said[CURL_ERROR_SIZE]; /* else, or "": what happened; printable */
     bool is_hopeless;           /* else: it would happen again */
+    bool is_short;              /* else: this worker lacks something */
     long status;                /* 0: none came */
     int64_t retry_after_ms;     /* 0: not asked for */
     char answer[ANSWER_CAP];    /* how the answer begins; printable */

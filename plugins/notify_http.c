@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <errno.h>
 #include <netdb.h>
 #include <pthread.h>
 #include <signal.h>
@@ -6,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "notify.h"
 
@@ -227,6 +229,22 @@ static CURLcode go_on(struct http *http, struct http_post *post)
 
 /* --- its end -------------------------------------------------------------- */
 
+/* libcurl does not say why it got no socket, or why a name was not resolved. */
+static bool is_short(CURLcode code)
+{
+    int fd;
+
+    if (code == CURLE_OUT_OF_MEMORY)
+        return true;
+    if (code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST)
+        return false;
+    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return errno == EMFILE || errno == ENFILE;
+    (void)close(fd);
+    return false;
+}
+
 /* What libcurl calls the end, by what was seen on the way. */
 static CURLcode code_of(struct http_post *post, CURLcode code)
 {
@@ -265,6 +283,7 @@ static void on_end(struct http *http, CURL *easy, CURLcode code)
         if (post->code == CURLE_OK)
             return;
     }
+    post->is_short = is_short(post->code);
     end(http, post);
 }
 
@@ -485,6 +504,7 @@ bool http_start(struct http *http, struct http_post *post)
     if (post->code == CURLE_OK &&
         curl_multi_add_handle(http->multi, post->easy) != CURLM_OK)
         post->code = CURLE_OUT_OF_MEMORY;
+    post->is_short = is_short(post->code);
     if (post->code != CURLE_OK)
         forget(post);
     return post->code == CURLE_OK;

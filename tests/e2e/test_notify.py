@@ -454,3 +454,13 @@ def options_are_checked_and_secrets_not_shown(place):
               '"Name: value"', result.err)
     result = place.weir("run", "--handle", "t=notify?timeout=1ms")
     result.expect_complaint(2, "from 10ms to 1h")
+
+
+@test
+def requests_that_find_no_descriptor_lose_no_attempt(place):
+    peer = HttpPeer()
+    place.add_lines("t", 60, '{"id":"%d","retry":"none","url":"'
+                    + peer.url("/slow") + '"}')
+    place.drain(place.handler("notify", total=100, per_host=100),
+                ulimit="-n 40")
+    place.expect_stats("t", done_total=60, dead=0, retried_total=0)

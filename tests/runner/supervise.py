@@ -56,8 +56,6 @@ def _spawn(command, env, cwd, log_path, nice):
         return pid
     try:
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
-        for number in signal.SIGHUP, signal.SIGINT, signal.SIGQUIT:
-            signal.signal(number, signal.SIG_DFL)  # nohup ignores some
         os.setsid()
         _lower_priority(nice)
         os.chdir(cwd)

@@ -5,9 +5,6 @@ import contextlib
 import datetime
 import io
 import os
-import signal
-import subprocess
-import sys
 
 import changes
 import flaky
@@ -256,17 +253,6 @@ def a_program_above_its_budget_is_named(place):
     expect_in("budget 0.80", table.over_budget("x", "redis", 0.9, 1.0, 99))
     expect_in("10.0 s of wall time",
               table.over_budget("x", "driven", 0.1, 10.0, 3))
-
-
-@test
-def a_program_begins_with_default_signals_also_below_nohup(place):
-    done = subprocess.run(
-        ["nohup", sys.executable, "-B", "-c",
-         "import os, supervise\n"
-         "print(supervise.finish(*supervise.start(['sh', '-c', 'kill -HUP $$'], "
-         "dict(os.environ), '/', '%s', 60))['status'])" % place.path("log")],
-        cwd=os.path.dirname(main.__file__), capture_output=True, text=True)
-    expect("%d\n" % -signal.SIGHUP, done.stdout)
 
 
 @test
