@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,19 +13,22 @@
 /* A callback holds the loop while a job is in hand, on a real server. Whichever
  * callback it is, the job's lease is renewed, and the log names it. */
 
-static int holds;       /* callbacks that held the loop */
-static int runs;        /* that are pending */
-static bool may_hold;   /* the callback under test does */
-static bool wants_line; /* and until the log names it, which takes 1 s */
-static char held[1000]; /* the line about that */
+static int holds;            /* callbacks that held the loop */
+static int runs;             /* that are pending */
+static bool may_hold;        /* the callback under test does */
+static bool wants_line;      /* and until the log names it, which takes 1 s */
+static char held[1000];      /* the first line about that, */
+static atomic_bool is_named; /* once it is there */
 static struct weir_loop *share;
 static struct weir_redis *redis;
 
 static void on_blocked(const struct weir_log_line *line, void *arg)
 {
     (void)arg;
-    if (line->event != NULL && strcmp(line->event, "held") == 0)
-        (void)snprintf(held, sizeof(held), "%s", line->text);
+    if (line->event == NULL || strcmp(line->event, "held") != 0 || is_named)
+        return;
+    (void)snprintf(held, sizeof(held), "%s", line->text); /* cut */
+    is_named = true;
 }
 
 static double lease_end(void)
@@ -44,7 +48,7 @@ static void hold(void)
     if (!may_hold || holds++ > 0)
         return;
     EXPECT_TRUE(end > 0.);
-    for (int times = 0; times < 2 || (wants_line && held[0] == '\0');) {
+    for (int times = 0; times < 2 || (wants_line && !is_named);) {
         double next = lease_end();
 
         ev_sleep(.005);
