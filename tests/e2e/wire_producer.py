@@ -2,6 +2,7 @@
 """A producer for weir in Python, written from docs/wire.md alone."""
 
 import os
+import secrets
 import struct
 import time
 
@@ -60,7 +61,7 @@ class Weir:
         self.sha1 = {}
         self.producer = None
         self.number = 0
-        self.first_name = None
+        self.call_slot = secrets.token_urlsafe(9)
 
     def load(self):
         for name, text in self.scripts.items():
@@ -75,7 +76,6 @@ class Weir:
         bits = self.number << 24 | self.producer
         name = bytes(ALPHABET[bits >> shift & 63]
                      for shift in range(66, -1, -6))
-        self.first_name = self.first_name or name
         return name
 
     def run(self, script, keys, args, before=None):
@@ -105,12 +105,12 @@ class Weir:
         those that exist, and a function that sends the call once more."""
         self.redis.sadd(self.prefix + b":topics", topic)
         name = self.name()
-        number = self.number
+        number = "%d.%d" % (self.number, secrets.randbits(30))
         data, header_len = pack(jobs, ids)
         key = self.key(topic, b"p:" + name)
         keys = self.keys(topic, b"wait", b"ids", b"meta", b"idle", b"seen")
         last = self.keys(topic, b"due") if when[:1] in (b"s", b"t") else []
-        args = [topic, "delay", self.first_name + b"0", number, len(jobs),
+        args = [topic, "delay", self.call_slot + "0", number, len(jobs),
                 header_len, when]
 
         def send():

@@ -30,6 +30,7 @@ struct weir__add_call {
     size_t events, len; /* number and bytes of its events */
     bool is_again;      /* it was acknowledged by another server */
     uint32_t call_slot;
+    uint32_t nonce;
     uint64_t number; /* grows from call to call */
 };
 
@@ -348,7 +349,7 @@ static void on_added(struct weir__request *request, int code,
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &mode))
         code = WEIR_ESERVER;
     if (code == WEIR_OK && mode < 0)
-        code = WEIR_EKIND;
+        code = mode == WEIR__NOT_STORED ? WEIR_ESERVER : WEIR_EKIND;
     if (code == WEIR_OK)
         note_drops(call, reply);
     if (code == WEIR_OK && call->confirm.durability != 0 &&
@@ -417,7 +418,7 @@ static void write_call(struct weir__buf *buf, const struct weir__add_call *call)
     weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, "bounded");
     weir__call_slot_write(buf, call->request.store, call->call_slot,
-                          call->number);
+                          call->number, call->nonce);
     for (size_t i = call->first; i < call->end; i++)
         write_group(buf, adds, &adds->groups[i]);
 }
@@ -462,6 +463,7 @@ static void begin_call(struct weir__add_call *call)
     }
     weir__seq_next(&store->seqs, 0, seq);
     call->number = store->seqs.last;
+    call->nonce = weir__call_nonce(store);
     send_call(call, WEIR__SEND_AGAIN | WEIR__SEND_REPLAY);
 }
 

@@ -164,6 +164,7 @@ call_new(struct weir__adds *adds,
         return NULL;
     }
     call->number = adds->topic->base.store->seqs.last;
+    call->nonce = weir__call_nonce(adds->topic->base.store);
     call->has_keys = are_keyed(adds, planned_packs, count);
     call->request.store = adds->topic->base.store;
     call->request.done = on_added;
@@ -213,6 +214,14 @@ static void stage_again(struct weir__add_call *call, size_t index,
     weir__add_call_send(second, FLAGS);
 }
 
+/* A copy of this process uses the call slot, too. What another server had
+ * acknowledged is there. */
+static void add_again(struct weir__add_call *call)
+{
+    for (size_t i = 0; i < call->planned_count && !call->is_again; i++)
+        stage_again(call, i, true);
+}
+
 /* Elements of a reply that tell of a job that was refused. */
 static size_t told_of_each(const struct weir__add_call *call)
 {
@@ -246,9 +255,13 @@ static bool read_refused(struct weir__add_call *call,
 
         if (!weir__reply_int(reply, i, &index) ||
             !weir__reply_int(reply, i + 1, &slot) || index < 0 ||
-            index >= (int64_t)call->planned_count || slot < -3 ||
+            index >= (int64_t)call->planned_count || slot < WEIR__NOT_STORED ||
             slot % WEIR__SLOTS_MAX >= (int64_t)call->planned_packs[index].count)
             return false;
+        if (slot == WEIR__NOT_STORED) {
+            add_again(call);
+            return true;
+        }
         if (call->planned_packs[index].is_elsewhere)
             continue; /* the call was sent again */
         items = &call->adds->items.list[call->planned_packs[index].first];

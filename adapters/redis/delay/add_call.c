@@ -48,7 +48,7 @@ static void write_head(struct weir__buf *buf, const struct weir__add_call *call,
     weir__resp_str(buf, topic->base.name);
     weir__resp_str(buf, "delay");
     weir__call_slot_write(buf, call->request.store, call->call_slot,
-                          call->number);
+                          call->number, call->nonce);
 }
 
 static void write_when(struct weir__buf *buf, const struct weir__add_call *call,

@@ -17,6 +17,7 @@ struct weir__add_call {
     bool has_keys;     /* all of its jobs have unique keys, or its one is of
                           a lane */
     uint32_t call_slot;
+    uint32_t nonce;
     uint64_t number; /* grows from call to call */
     size_t planned_count;
     struct weir__planned_pack planned_packs[];

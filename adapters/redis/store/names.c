@@ -7,6 +7,7 @@
 #include "adapters/redis/store/store.h"
 #include "core/assert.h"
 #include "core/mem.h"
+#include "core/random.h"
 #include "core/text.h"
 
 /* Names on the server, slots of calls, and what is logged of its errors. */
@@ -161,17 +162,28 @@ void weir__call_slot_leave(struct weir__redis *store, uint32_t call_slot)
     store->call_slots.free[store->call_slots.free_count++] = call_slot;
 }
 
+/* The clock moves on in each copy of the process. */
+uint32_t weir__call_nonce(struct weir__redis *store)
+{
+    uint64_t *random = &store->call_slots.random;
+
+    *random ^= store->options.seed ^ (uint64_t)weir__redis_now_ns(store);
+    return (uint32_t)weir__random_next(random);
+}
+
 void weir__call_slot_write(struct weir__buf *buf,
                            const struct weir__redis *store, uint32_t call_slot,
-                           uint64_t number)
+                           uint64_t number, uint32_t nonce)
 {
-    char text[WEIR__SEQ_LEN + 12];
+    char text[WEIR__SEQ_LEN + 20];
     int len = snprintf(text, sizeof(text), "%s%" PRIu32, store->call_slots.name,
                        call_slot);
 
     WEIR_ASSERT(len > WEIR__SEQ_LEN && (size_t)len < sizeof(text));
     weir__resp_str(buf, text);
-    weir__resp_int(buf, (int64_t)number);
+    len = snprintf(text, sizeof(text), "%" PRIu64 ".%" PRIu32, number, nonce);
+    WEIR_ASSERT(len > 0 && (size_t)len < sizeof(text));
+    weir__resp_str(buf, text);
 }
 
 /* --- errors ------------------------------------------------------------- */

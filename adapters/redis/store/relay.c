@@ -403,6 +403,8 @@ static enum answer read_answer(struct weir__relay *relay,
             return NOT_STAGED;
         if (slot == -3)
             return BROKEN;
+        if (slot == WEIR__NOT_STORED)
+            return NO_ANSWER;
         if (slot < 0 || (uint64_t)slot >= relay->jobs)
             continue; /* of this name: it was added */
         relay->exist_count += !relay->exist[slot];

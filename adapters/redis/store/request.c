@@ -153,6 +153,15 @@ static bool was_lost(const struct weir__script *script,
     return weir__reply_int(reply, 0, &number) && number > 0;
 }
 
+/* A later call of its call slot was acknowledged, too, and is there. */
+static bool is_late(const struct redisReply *reply)
+{
+    int64_t number;
+
+    return (weir__reply_int(reply, 0, &number) && number == WEIR__NOT_STORED) ||
+           (weir__reply_int(reply, 2, &number) && number == WEIR__NOT_STORED);
+}
+
 /* Pairs, or three elements each, tell of jobs that were not added: to a repeat
  * the same ones. */
 static bool is_refused(const struct weir__script *script,
@@ -174,6 +183,8 @@ enum weir__replayed weir__redis_judge(const struct weir__script *script,
                                       const struct redisReply *reply,
                                       size_t elements)
 {
+    if (is_late(reply))
+        return WEIR__REPLAYED_HEARD;
     if (is_refused(script, reply, elements))
         return WEIR__REPLAYED_REFUSED;
     return was_lost(script, reply) ? WEIR__REPLAYED_LOST : WEIR__REPLAYED_HEARD;

@@ -145,7 +145,12 @@ struct weir__call_slots {
     uint32_t *free;
     size_t free_count;
     uint32_t count; /* made so far; `free` has room for all */
+    uint64_t random;
 };
+
+/* In place of a slot of an add's answer: the server has a later call of this
+ * call slot, so nothing of this one is stored (call_slot.lua). */
+#define WEIR__NOT_STORED (-4)
 
 /* Workers tell that they are there: each every 5 s by one small command, from
  * when it listens to a topic, while there is a connection, and not while the
@@ -387,11 +392,16 @@ bool weir__call_slot_take(struct weir__redis *store, uint32_t *ret_call_slot);
 /* Also when no answer came: a later call has a larger number. */
 void weir__call_slot_leave(struct weir__redis *store, uint32_t call_slot);
 
-/* Two arguments: the call slot and the call's number, which grows. Numbers are
- * times of names, so that call slots that nobody used for long can be found. */
+/* Tells a call from one of a copy of this process, such as a restored machine:
+ * random, and never asked of the server. */
+uint32_t weir__call_nonce(struct weir__redis *store);
+
+/* Two arguments: the call slot and the call's number, which grows, with the
+ * nonce behind a point. Numbers are times of names, so that call slots that
+ * nobody used for long can be found. */
 void weir__call_slot_write(struct weir__buf *buf,
                            const struct weir__redis *store, uint32_t call_slot,
-                           uint64_t number);
+                           uint64_t number, uint32_t nonce);
 
 /* PREFIX is the store's. */
 void weir__prefix_init(struct weir__prefix *prefix,

@@ -84,21 +84,30 @@ static void say_added(long long added, const struct text *refusals,
     text_str(answer, ")");
 }
 
+static void refuse_late(long long revision, struct text *answer)
+{
+    struct text late = {0};
+
+    refuse(&late, 0, -4);
+    say_added(0, &late, revision, answer);
+    text_free(&late);
+}
+
 /* The call, or a later one from its call slot, was answered before: whatever
- * became of its jobs, nothing happens. */
+ * became of its jobs, nothing happens. A call that is late hears that. */
 static bool is_repeat(const struct model *model, const struct add_call *call,
                       struct text *answer)
 {
-    static const struct text none = {0};
     const struct call_slot *call_slot = &model->call_slots[call->call_slot];
 
     if (call_slot->number < call->number)
         return false;
     for (size_t i = 0; i < call->count; i++)
         call->packs[i]->is_staged = false;
-    say_added(0,
-              call_slot->number == call->number ? &call_slot->refusals : &none,
-              model->revision, answer);
+    if (call_slot->number == call->number)
+        say_added(0, &call_slot->refusals, model->revision, answer);
+    else
+        refuse_late(model->revision, answer);
     return true;
 }
 

@@ -158,7 +158,7 @@ void once_op_add(struct once_run *run)
         once_keep(run, call.adds[i].job, call.is_added[i]);
 }
 
-/* It changes nothing; what is old is told nothing, either. */
+/* It changes nothing; what is old hears that it is late. */
 void once_op_repeat(struct once_run *run)
 {
     unsigned producer = once_pick(run, PRODUCERS);
@@ -170,7 +170,8 @@ void once_op_repeat(struct once_run *run)
     run->repeats++;
     weir__buf_append(&run->caller.bytes, sent->bytes.ptr, sent->bytes.len);
     call_queue(&run->caller);
-    text_format(&run->wanted, "(0%s)", is_late ? "" : text_of(&sent->told));
+    text_format(&run->wanted, "(0%s)",
+                is_late ? " 0 -4 ''" : text_of(&sent->told));
     once_check(run);
 }
 

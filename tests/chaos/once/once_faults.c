@@ -7,7 +7,7 @@
 const struct fault once_faults[] = {
     {"a repeat adds again", UNIQUE, "if said then", "if false then"},
     {"a late repeat is told what another call was", UNIQUE,
-     "if last_number ~= number then return {} end", ""},
+     "if last_number ~= number then return { 0, NOT_STORED } end", ""},
     {"what was refused is forgotten", UNIQUE,
      "note_said(seen, call_slot, number, { unpack(reply, 2) }, now)",
      "note_said(seen, call_slot, number, {}, now)"},

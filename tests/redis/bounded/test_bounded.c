@@ -561,7 +561,7 @@ TEST(an_add_that_comes_again_changes_nothing)
     EXPECT_INT(0, host_claim(host, 10, 3600000));
     EXPECT_STR("0 0 1", add_again(7));  /* one of the group 0 was dropped */
     EXPECT_STR("0 0 1 ", add_again(7)); /* a repeat: "" comes last */
-    EXPECT_STR("0 ", add_again(6));     /* of an earlier connection */
+    EXPECT_STR("-4 ", add_again(6));    /* of an earlier connection */
     EXPECT_INT(2, redis_int(proc, "LLEN weir:{t}:g:a"));
     EXPECT_INT(3, bounded_count("added"));
     EXPECT_STR("0 0 3", add_again(8));

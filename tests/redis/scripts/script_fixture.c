@@ -220,13 +220,20 @@ void script_stage_block(char letter, size_t count, struct weir_slice block)
 }
 
 long long script_number = 1;
+const char *script_nonce = "";
+
+static void next_number(char number[static 40])
+{
+    (void)snprintf(number, 40, "%lld%s%s", script_number++,
+                   script_nonce[0] == '\0' ? "" : ".", script_nonce);
+}
 
 static void begin_add(const char *call_slot, char letter, const char *when,
                       size_t when_len)
 {
-    static char number[24];
+    static char number[40];
 
-    (void)snprintf(number, sizeof(number), "%lld", script_number++);
+    next_number(number);
     script_begin(&weir__script_delay_add, "wait ids meta idle seen");
     script_pack_key(letter);
     script_arg("t");
@@ -263,11 +270,11 @@ const char *script_add_one(char letter, const char *id, const char *when)
 {
     struct weir__buf buf = {0};
     const char *answer;
-    char number[24];
+    char number[40];
     size_t count;
 
     (void)build(&buf, id[0] == '\0' ? "1" : id, &count);
-    (void)snprintf(number, sizeof(number), "%lld", script_number++);
+    next_number(number);
     script_begin(&weir__script_delay_add_one,
                  "wait ids meta idle seen run lease held");
     script_pack_key(letter);

@@ -41,7 +41,10 @@ void script_stage(char letter, const char *ids);
 /* The same with these bytes as its id block. */
 void script_stage_block(char letter, size_t count, struct weir_slice block);
 extern const char *script_server; /* as a lone job's producer knows it; "" */
-extern long long script_number;   /* of the next add; then it grows */
+extern long long script_number;
+
+/* Digits behind the point of the number; "": no point either. */
+extern const char *script_nonce; /* of the next add; then it grows */
 const char *script_add_staged(char letter, const char *when, size_t when_len);
 const char *script_add(char letter, const char *ids, const char *when);
 /* A job that comes alone; id "": weir made it. */

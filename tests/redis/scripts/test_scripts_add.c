@@ -160,8 +160,8 @@ TEST(an_add_that_is_none_is_refused_with_a_sentence)
     static const char *const topics[] = {
         "",    "a b",      "{t}",
         "t\n", "\xc3\xa4", "a2345678901234567890123456789012345678901"};
-    static const char *const numbers[] = {"", "x", "1.5", "-1",
-                                          "9999999999999999"};
+    static const char *const numbers[] = {"",   "x",   "1.5.5",           ".5",
+                                          "-1", "1e3", "9999999999999999"};
 
     for (size_t i = 0; i < sizeof(topics) / sizeof(topics[0]); i++)
         EXPECT_STR("ERR the topic is not 1 to 40 of A-Z a-z 0-9 . _ : -",
@@ -255,9 +255,60 @@ TEST(an_add_that_comes_late_adds_nothing)
     script_number = 6;
     EXPECT_STR("1 0 1", script_add('b', "y y", "r0"));
     script_number = 5;
-    EXPECT_STR("0", script_add('a', "x", "r0"));
+    EXPECT_STR("0 0 -4", script_add('a', "x", "r0"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:aaaaaaaaaaaa"));
     EXPECT_INT(1, script_stat("added"));
+}
+
+/* Clients that were copied give the same names and numbers: the call of the
+ * second one is refused. */
+static void add_as_twins(const char *first, const char *second,
+                         const char *(*add)(char letter, const char *id,
+                                            const char *when))
+{
+    script_nonce = first;
+    script_number = 7;
+    EXPECT_STR("1", add('a', "x", "r0"));
+    script_nonce = second;
+    script_number = 7;
+    EXPECT_STR("0 0 -4", add('a', "y", "r0"));
+    EXPECT_INT(1, script_stat("added"));
+    EXPECT_INT(1, script_stat("waiting"));
+}
+
+TEST(a_call_of_another_client_with_its_number_is_no_repeat)
+{
+    add_as_twins("21", "55", script_add);
+    script_nonce = "21";
+    script_number = 7;
+    EXPECT_STR("0", script_add('a', "x", "r0"));
+    script_nonce = "";
+}
+
+TEST(a_lone_call_of_another_client_with_its_number_is_no_repeat)
+{
+    add_as_twins("55", "21", script_add_one);
+    script_nonce = "55";
+    script_number = 7;
+    EXPECT_STR("0", script_add_one('a', "x", "r0"));
+    script_nonce = "";
+}
+
+/* The first one's job is done and its pack gone, so nothing else tells. */
+TEST(a_call_of_another_client_is_no_repeat_of_a_call_whose_job_is_done)
+{
+    for (int i = 0; i < 2; i++) {
+        const char *(*add)(char, const char *, const char *) =
+            i == 0 ? script_add : script_add_one;
+
+        add_as_twins(i == 0 ? "7" : "9", "5", add);
+        EXPECT_STR("a0000+0", script_claim("1", "9000"));
+        EXPECT_STR("1", script_settle_all("a0000"));
+        script_number = 7;
+        EXPECT_STR("0 0 -4", add('a', "y", "r0"));
+        (void)script_text("FLUSHALL");
+    }
+    script_nonce = "";
 }
 
 /* A number that a producer gave so long ago. */

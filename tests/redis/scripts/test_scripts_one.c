@@ -38,7 +38,7 @@ TEST(a_repeat_of_a_lone_add_changes_nothing_and_says_the_same)
     script_number--;
     EXPECT_STR("0 0 0 7", script_add_one('b', "x", "r0"));
     script_number -= 2;
-    EXPECT_STR("0 7", script_add_one('c', "y", "r0"));
+    EXPECT_STR("0 0 -4 7", script_add_one('c', "y", "r0"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:wait"));
     EXPECT_INT(1, script_stat("added"));
 }

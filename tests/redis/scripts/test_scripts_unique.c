@@ -444,7 +444,7 @@ TEST(a_repeat_changes_nothing_and_is_told_the_same)
     EXPECT_STR("0 0 512 ~a", add_k('b', "reject until-done"));
     EXPECT_INT(0, script_stat("waiting"));
     script_number -= 2;
-    EXPECT_STR("0", add_k('c', "reject until-done")); /* it comes late */
+    EXPECT_STR("0 0 -4 ", add_k('c', "reject until-done")); /* it is late */
     EXPECT_INT(1, script_stat("added"));
 }
 

@@ -7,7 +7,8 @@
 -- Reply { mode, place of a group from 0, how many events were dropped there,
 --         ... }: 0 the oldest ones there, 1 the last ones of the call, 2 they
 --         were refused. A repeat is answered alike, and '' comes last.
---         { -1, kind } when the topic is of another kind.
+--         { -1, kind } when the topic is of another kind, { -4, '' } when
+--         nothing of the call is stored (call_slot.lua).
 --#include number
 --#include group
 --#include bounds
@@ -25,8 +26,10 @@ elseif known[1] ~= kind then
   return { -1, known[1] }
 end
 
-local said = said_before(seen, call_slot, number)
+local said = said_before(seen, call_slot, number,
+                         string.match(number, '^%d+'))
 if said then
+  if said[2] == NOT_STORED then return { NOT_STORED, '' } end
   said[1] = said[1] or 0
   said[#said + 1] = ''
   return said

@@ -18,8 +18,9 @@
 --       slot: as many jobs wait as may; slot -1: this pack is in use already;
 --       -2: not staged; -3: it is none: its ids are not one str for each job,
 --       or one cannot be an id (of bytes that none may have not all are looked
---       for), or what the arguments say of it cannot be. Where options are
---       stored their revision comes last. A repeat is answered with the same
+--       for), or what the arguments say of it cannot be; -4, of pack 0: nothing
+--       of the call is stored (call_slot.lua). Where options are stored their
+--       revision comes last. A repeat is answered with the same
 --       pairs, and added 0. { -1, kind } when the topic is of another kind,
 --       { -2 } when as many jobs wait as may and an outbox sends, an error
 --       where topic, kind or number are none: nothing was done.
@@ -52,7 +53,7 @@ end
 --#include call_of_add
 local known = call('HMGET', meta, 'kind', 'max_pending', 'revision')
 
-local said = said_before(seen, call_slot, number)
+local said = said_before(seen, call_slot, number, whole)
 if said then
   unstage() -- it was staged again, too
   local reply = { 0, unpack(said) }

@@ -36,10 +36,11 @@ end
 
 local known = call('HMGET', meta, 'kind', 'revision', 'max_pending', 'mark',
                    'mixed_mark', 'lanes', 'laned_mark')
-local said = said_before(seen, call_slot, number)
+local said = said_before(seen, call_slot, number, whole)
 if said then
   for i = 0, jobs - 1 do unstage(i) end
   local reply = { 0, unpack(said) }
+  if said[2] == NOT_STORED then reply[4] = '' end
   if known[2] then reply[#reply + 1] = number_of(known[2]) end
   return reply
 end

@@ -30,9 +30,10 @@ if revision and not (revision > -2 ^ 45 and revision < 2 ^ 45) then
 end
 
 local last = call('HGET', seen, call_slot)
-if last and
-   tonumber(string.match(last, '^%d+') or -1) >= tonumber(number) then
-  local reply = { 0, unpack(rare().said_before(seen, call_slot, number)) }
+local whole = last and string.match(number, '^%d+')
+if last and (string.match(last, '^%d+') or -1) - whole >= 0 then
+  local said = rare().said_before(seen, call_slot, number, whole)
+  local reply = { 0, unpack(said) }
   reply[#reply + 1] = revision or nil
   return reply
 end

@@ -2,16 +2,25 @@
 -- A call of `add` may come again: its producer did not hear the answer. Until
 -- the answer is there, the call has a call slot of its own, and `seen` holds
 -- for each call slot the number and the reply of its last call. Numbers of a
--- call slot only grow: an equal one is a repeat, a smaller one comes late from
--- a lost connection, and both change nothing.
+-- call slot only grow, and have random digits behind a point. Only the same
+-- text is a repeat, which changes nothing. Another number that is not above
+-- the last one comes late from a lost connection, and nobody waits for its
+-- answer, or is of another client with the same name. A producer that hears of
+-- it has to add again, under another name: nothing of the call was stored.
 
--- What was said to the call when it came first ({}: nothing, or the call comes
--- late); nil: the call is new.
-local function said_before(seen, call_slot, number)
+local NOT_STORED = -4 -- in place of the first slot
+
+-- What was said to the call when it came first ({}: nothing), or that it is not
+-- stored; nil: the call is new. `whole` is what `number` has before the point.
+local function said_before(seen, call_slot, number, whole)
   local last = call('HGET', seen, call_slot)
   local last_number = last and string.match(last, '^%d+')
-  if not last_number or tonumber(last_number) < tonumber(number) then return end
-  if last_number ~= number then return {} end
+  -- Digits behind the point would take strtod longer than all else here.
+  if not last_number or last_number - whole < 0 then
+    return
+  end
+  last_number = string.match(last, '^%d+%.?%d*')
+  if last_number ~= number then return { 0, NOT_STORED } end
   return table_of(string.sub(last, #number + 2))
 end
 

@@ -2,6 +2,7 @@
 """The client and the worker for asyncio."""
 
 import asyncio
+import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable
@@ -14,17 +15,19 @@ TURN = 0.005  # seconds after which handlers that await nothing let others on
 
 def awaited(name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **options: Any) -> Any:
+        if self._pid != os.getpid():  # a fork leaves the thread behind
+            self._pool, self._pid = ThreadPoolExecutor(1), os.getpid()
         return asyncio.get_running_loop().run_in_executor(
             self._pool, lambda: getattr(self._client, name)(*args, **options))
     return method
 
 
-class Client:
+class Client(blocking.Shared):
     """The methods of weir.Client, to be awaited; a thread does them."""
 
     def __init__(self, client: Any, prefix: str = "weir"):
         self._client = blocking.Client(client, prefix)
-        self._pool = ThreadPoolExecutor(1)
+        self._pool, self._pid = ThreadPoolExecutor(1), os.getpid()
 
     add, add_many, counts, look, delete, close = map(
         awaited, "add add_many counts look delete close".split())

@@ -7,8 +7,10 @@ import functools
 import hashlib
 import itertools
 import logging
+import os
 import pathlib
 import re
+import secrets
 import struct
 import threading
 import time
@@ -124,7 +126,7 @@ class Link:
                  lambda began: began + PATIENCE):
         if not isinstance(client, redis.Redis):
             raise TypeError("%s is no redis.Redis" % type(client).__name__)
-        self._until = until
+        self._until, self.repeats = until, 0
         self._client = client  # connections by a sentinel ask its pool
         pool = copy.copy(client.connection_pool)
         options = pool.connection_kwargs
@@ -150,6 +152,7 @@ class Link:
                 if time.monotonic() + pause > self._until(began):
                     raise
                 time.sleep(pause)
+                self.repeats += 1
                 pause = min(2 * pause, 2.0)
 
     def _send(self, commands: Sequence[Any], raises: bool) -> List[Any]:
@@ -161,6 +164,7 @@ class Link:
             if isinstance(answer, redis.exceptions.NoScriptError):
                 for text in SCRIPTS.values():
                     self.redis.script_load(text)
+                self.repeats += 1
                 return self._send(commands, raises)
             if isinstance(answer, redis.ReadOnlyError):
                 self.close()  # a primary that is none any more
@@ -170,16 +174,69 @@ class Link:
         return answers
 
 
-class Client:
-    """Adds jobs, looks at them, deletes them. Threads may share one. `client`
-    is a redis.Redis, whose settings it takes for a connection of its own."""
+class Shared:
+    """Copies are the same object, since its names must stay unique."""
+
+    def __copy__(self) -> Any:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Any:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise TypeError("a weir.%s cannot be pickled: open one in each process"
+                        % type(self).__name__)
+
+
+class Producer:
+    """What a client has in one process: connections, and the names of packs.
+    The server knows a repeat by its call slot and number, so these have random
+    parts of the operating system, which no fork and no snapshot copies."""
+
+    def __init__(self, client: Any, prefix: str):
+        self.pid, self.link = os.getpid(), Link(client)
+        self.lock, self._prefix = threading.Lock(), prefix
+        self._clock = 0.0  # the server's, less ours, in seconds
+        self.number = 0
+        self.rename()
+
+    def rename(self) -> None:
+        self._letters, self.call_slot = -1, secrets.token_urlsafe(9)
+
+    def next_name(self) -> str:
+        if self._letters < 0:
+            count, now = self.link.ask(("INCR", self._prefix + ":producers"),
+                                       ("TIME",))
+            self._clock = int(now[0]) + int(now[1]) / 1e6 - time.time()
+            self._letters = count % (1 << 23)
+        ms = int((time.time() + self._clock) * 1000) - 1577836800000
+        self.number = max(ms << 7, self.number + 1)
+        bits = self.number << 24 | self._letters
+        return bytes(ALPHABET[bits >> shift & 63]
+                     for shift in range(66, -1, -6)).decode()
+
+
+class Client(Shared):
+    """Adds jobs, looks at them, deletes them. Threads may share one, and so may
+    the processes of a fork: each connects on its own. `client` is a
+    redis.Redis, whose settings it takes."""
 
     def __init__(self, client: Any, prefix: str = "weir"):
-        self._link, self._prefix = Link(client), prefix
-        self._lock, self.close = threading.Lock(), self._link.close
+        self._client, self._prefix = client, prefix
         self._most: Dict[str, int] = {}  # bytes of a body, by topic
-        self._producer, self._number, self._first_name = -1, 0, ""
-        self._clock = 0.0  # the server's, less ours, in seconds
+        self._producers = [Producer(client, prefix)]  # the one of this process
+
+    def _here(self) -> Producer:
+        """After a fork a lock may be held by a thread that is not there, and
+        the connections are the parent's: the child starts again."""
+        producer = self._producers[0]
+        if producer.pid != os.getpid():
+            producer = Producer(self._client, self._prefix)
+            self._producers[0] = producer
+        return producer
+
+    def close(self) -> None:
+        self._here().link.close()
 
     def add(self, topic: str, body: Any, *, id: str = "", **options: Any
             ) -> Added:
@@ -207,10 +264,11 @@ class Client:
             "a%d" % round(at * 1000)
         head = NEW + packb(job_options(**options))
         result = AddedMany(list(ids or []), [], [])
-        with self._lock:
+        producer = self._here()
+        with producer.lock:
             records = [head + one for one in self._packed(topic, bodies)]
             for first, end in spans_of(records, ids):
-                self._add_pack(topic, first, records[first:end],
+                self._add_pack(producer, topic, first, records[first:end],
                                ids and ids[first:end], when, result)
         return result
 
@@ -218,8 +276,9 @@ class Client:
         """The bodies' bytes; the first add enters the topic."""
         if topic not in self._most:
             options, = topic_keys(self._prefix, topic, "options")
-            _, size = self._link.ask(("SADD", self._prefix + ":topics", topic),
-                                     ("HGET", options, "max_body"))
+            _, size = self._here().link.ask(
+                ("SADD", self._prefix + ":topics", topic),
+                ("HGET", options, "max_body"))
             digits, unit = re.match(rb"(\d+)([KMG]?)", size or b"1M").groups()
             self._most[topic] = int(digits) << 10 * b" KMG".find(unit)
         pack = msgpack.Packer(unicode_errors="surrogateescape").pack
@@ -230,36 +289,28 @@ class Client:
                              % (longest, self._most[topic]))
         return packed
 
-    def _next_name(self) -> str:
-        if self._producer < 0:
-            count, now = self._link.ask(("INCR", self._prefix + ":producers"),
-                                        ("TIME",))
-            self._clock = int(now[0]) + int(now[1]) / 1e6 - time.time()
-            self._producer = count % (1 << 23)
-        ms = int((time.time() + self._clock) * 1000) - 1577836800000
-        self._number = max(ms << 7, self._number + 1)
-        bits = self._number << 24 | self._producer
-        name = bytes(ALPHABET[bits >> shift & 63]
-                     for shift in range(66, -1, -6)).decode()
-        self._first_name = self._first_name or name
-        return name
-
-    def _add_pack(self, topic: str, first: int, records: List[bytes],
-                  ids: Optional[List[str]], when: str, result: AddedMany
-                  ) -> None:
+    def _add_pack(self, producer: Producer, topic: str, first: int,
+                  records: List[bytes], ids: Optional[List[str]], when: str,
+                  result: AddedMany) -> None:
         pack, header_len = pack_of(records, ids)
-        slots = [-1]
-        while slots and slots[0] in (-1, -2):  # the name is taken, say
-            name = self._next_name()
+        slots = [-2]
+        while slots and slots[0] in (-1, -2, -4):
+            if slots[0] != -2:  # another client has this name
+                producer.rename()
+            name = producer.next_name()
             keys = topic_keys(self._prefix, topic,
                               "wait ids meta idle seen p:" + name)
-            _, answer = self._link.ask(
+            repeats = producer.link.repeats
+            staged, answer = producer.link.ask(
                 ("SET", keys[-1], pack, "NX", "PX", 60000),
-                call("add", keys, topic, "delay", self._first_name,
-                     self._number, len(records), header_len, when))
+                call("add", keys, topic, "delay", producer.call_slot,
+                     "%d.%d" % (producer.number, secrets.randbits(30)),
+                     len(records), header_len, when))
             if answer[0] == -1:
                 raise WrongKind(topic + " is of kind " + answer[1].decode())
             slots = answer[2:len(answer) - (len(answer) % 2 == 0):2]
+            if not staged and producer.link.repeats == repeats:
+                slots = [-1]  # what was added is of another client
         if -3 in slots:
             raise ValueError("the server refuses the pack")
         for slot in slots:
@@ -272,7 +323,7 @@ class Client:
     def counts(self, topic: str) -> Dict[str, Any]:
         """The numbers of weir stats, as docs/wire.md names them."""
         keys = topic_keys(self._prefix, topic, "wait meta dead relay due lease")
-        flat, = self._link.ask(call("stats", keys, 1000))
+        flat, = self._here().link.ask(call("stats", keys, 1000))
         return {name.decode(): value.decode() if isinstance(value, bytes)
                 else value for name, value in zip(flat[::2], flat[1::2])}
 
@@ -281,15 +332,16 @@ class Client:
         """None: there is no such job."""
         made, answer = re.fullmatch(IS_MADE_ID, id), [b"moved"]
         ids, rec = topic_keys(self._prefix, topic, "ids rec")
+        link = self._here().link
         while answer[0] == b"moved":
-            slot, (place,) = b"", self._link.ask(("HGET", ids, id))
+            slot, (place,) = b"", link.ask(("HGET", ids, id))
             if place is None and made:
                 place, slot = made[1].encode(), b"%d" % int(made[2], 16)
             if place is None:
                 return None
             keys = topic_keys(self._prefix, topic, "wait run ids meta p:%s "
                               "dead rec idle due absent" % place.decode())
-            pack, dead, answer = self._link.ask(
+            pack, dead, answer = link.ask(
                 ("GET", keys[4]), ("HGET", rec, id),
                 call("slot", keys, verb, id, place, slot))
         if answer[0] == b"none":

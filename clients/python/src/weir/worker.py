@@ -20,8 +20,8 @@ from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Set
 
 import redis
 
-from .client import (LOST_CONNECTION, Link, call, logger, packb, topic_keys,
-                     unpackb)
+from .client import (LOST_CONNECTION, Link, Shared, call, logger, packb,
+                     topic_keys, unpackb)
 
 BEAT, RATE_SPAN, LINGER, DRAIN, LATER = 5.0, 0.1, 0.002, 10.0, 1.0  # seconds
 MOST, NOT_YET = 1024, 2
@@ -123,14 +123,13 @@ async def wait(event: asyncio.Event, seconds: float) -> None:
     event.clear()
 
 
-class Engine:
+class Engine(Shared):
     """What workers have in common, whatever runs their handlers."""
 
     def __init__(self, client: Any, handlers: Dict[str, Callable[[Job], Any]],
                  *, concurrency: int = 8, prefetch: int = 1024,
                  prefix: str = "weir"):
-        host = re.sub("[^A-Za-z0-9._:-]", "-", socket.gethostname())[:16]
-        self._name = "%s-%d-%s" % (host, os.getpid(), secrets.token_hex(4))
+        self._name, self._pid = "", 0  # of the process that runs it
         self._link = Link(client, self._until)
         self._lanes = [Lane(prefix, *one) for one in sorted(handlers.items())]
         self._prefix, self._stop_at = prefix, 0.0
@@ -198,6 +197,15 @@ class Engine:
     def _start_runners(self) -> None:
         while self._ready.qsize() < min(len(self._waiting), self._concurrency):
             self._ready.put_nowait(True)
+
+    def _enter(self) -> None:
+        """Not when it is made, since a fork may come between."""
+        if self._pid not in (0, os.getpid()):
+            raise RuntimeError("this Worker ran before the fork: make another "
+                               "one in this process")
+        host = re.sub("[^A-Za-z0-9._:-]", "-", socket.gethostname())[:16]
+        self._pid = os.getpid()
+        self._name = "%s-%d-%s" % (host, self._pid, secrets.token_hex(6))
 
     async def _serve(self, signals: bool, *runners: Any) -> None:
         self._heard, self._freed = asyncio.Event(), asyncio.Event()
@@ -382,6 +390,7 @@ class Worker(Engine):
 
     def run(self) -> None:
         """Until stop(), SIGTERM or SIGINT."""
+        self._enter()
         self._ready = queue.SimpleQueue()
         for _ in range(self._concurrency):
             threading.Thread(target=self._run_jobs, daemon=True).start()
