@@ -117,10 +117,13 @@ static void arm(struct weir__driver *driver, int64_t wait_ns)
 static void on_prepare(struct ev_loop *loop, ev_prepare *prepare, int events)
 {
     struct weir__driver *driver = prepare->data;
+    int64_t wait_ns = driver->tick(driver->arg);
 
-    (void)loop;
     (void)events;
-    arm(driver, driver->tick(driver->arg));
+    if (wait_ns == WEIR__TICK_ENDS)
+        ev_break(loop, EVBREAK_ALL);
+    else
+        arm(driver, wait_ns);
 }
 
 static void on_reaper(struct ev_loop *loop, ev_timer *reaper, int events)

@@ -14,7 +14,9 @@ struct weir__driver;
 /* Monotonic ns; the clock of reactor and stores. `arg` is not used. */
 int64_t weir__driver_clock(void *arg);
 
-/* Returns ns until it wants to be called again, 0: at once, -1: no plans. */
+/* Returns ns until it wants to be called again, 0: at once, -1: no plans;
+ * WEIR__TICK_ENDS: the loop ends before it waits or touches a descriptor. */
+#define WEIR__TICK_ENDS INT64_MIN
 typedef int64_t (*weir__tick_fn)(void *arg);
 
 /* Call `tick` on every turn of `loop` (both kept) until close. WEIR_ENOMEM. */

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "adapters/ev/fork.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -24,6 +25,7 @@ struct weir__ev_mailbox {
     struct weir__mailbox_queue queue;
     _Atomic pthread_t thread; /* that runs the loop; 0: none has yet */
     size_t dropped;           /* completions that nobody read */
+    unsigned forks;           /* of the process that opened it */
 };
 
 static struct weir__ev_mailbox *mailbox_of(struct weir__mailbox *port)
@@ -103,6 +105,8 @@ static int post(struct weir__mailbox *port, uint64_t ticket,
     bool is_here, is_closed;
     int rc;
 
+    if (weir__mailbox_is_forked(mailbox))
+        return WEIR_ETHREAD; /* the lock may be held for ever */
     look(mailbox, &is_here, &is_closed);
     if (is_closed)
         return WEIR_ECANCELED;
@@ -142,6 +146,7 @@ int weir__mailbox_open(const struct weir__mailbox_options *options,
         return rc;
     }
     mailbox->port.post = post;
+    mailbox->forks = weir__forks();
     mailbox->options = *options;
     ev_async_init(&mailbox->arrived, on_arrived);
     mailbox->arrived.data = mailbox;
@@ -163,11 +168,17 @@ bool weir__mailbox_is_here(struct weir__ev_mailbox *mailbox)
     return is_here;
 }
 
+bool weir__mailbox_is_forked(const struct weir__ev_mailbox *mailbox)
+{
+    return mailbox->forks != weir__forks();
+}
+
 bool weir__mailbox_may_be_here(const struct weir__ev_mailbox *mailbox)
 {
     pthread_t thread = thread_of(mailbox);
 
-    return thread == 0 || thread == pthread_self();
+    return (thread == 0 || thread == pthread_self()) &&
+           !weir__mailbox_is_forked(mailbox);
 }
 
 void weir__mailbox_here(struct weir__ev_mailbox *mailbox)
@@ -181,6 +192,8 @@ int weir__mailbox_send(struct weir__ev_mailbox *mailbox,
 {
     int rc;
 
+    if (weir__mailbox_is_forked(mailbox))
+        return WEIR_ETHREAD;
     message->size =
         size < WEIR__MAILBOX_MESSAGE_MIN ? WEIR__MAILBOX_MESSAGE_MIN : size;
     rc = weir__mailbox_queue_admit(&mailbox->queue, message->size);

@@ -33,8 +33,11 @@ struct weir__mailbox *weir__mailbox_port(struct weir__ev_mailbox *mailbox);
 /* Whether the calling thread runs the loop; from any. */
 bool weir__mailbox_is_here(struct weir__ev_mailbox *mailbox);
 
-/* The same without a lock, also for handlers of signals; true as well where no
- * thread has run the loop yet. */
+/* Whether this is a child of the process that opened it: nothing is sent. */
+bool weir__mailbox_is_forked(const struct weir__ev_mailbox *mailbox);
+
+/* Whether the calling thread runs the loop, without a lock, also for handlers
+ * of signals; true as well where no thread has run the loop yet. */
 bool weir__mailbox_may_be_here(const struct weir__ev_mailbox *mailbox);
 
 /* The calling thread runs the loop from now on. */
@@ -42,7 +45,7 @@ void weir__mailbox_here(struct weir__ev_mailbox *mailbox);
 
 /* From any thread: have a message of `size` bytes read on the loop, soon, and
  * also where this is the loop's thread. WEIR_EFULL, WEIR_ECANCELED: it stays
- * the caller's. */
+ * the caller's; WEIR_ETHREAD: it is a child of a fork. */
 int weir__mailbox_send(struct weir__ev_mailbox *mailbox,
                        struct weir__mailbox_message *message, size_t size);
 

@@ -78,9 +78,10 @@ struct weir_reactor {
     struct weir__notices notices;
     struct weir__takes takes;
     struct weir__zones zones;
-    size_t held;   /* handles, while it is being freed */
-    int depth;     /* callbacks of ours on the stack */
-    bool is_freed; /* weir_reactor_free was called, maybe deferred */
+    size_t held;      /* handles, while it is being freed */
+    int depth;        /* callbacks of ours on the stack */
+    bool is_freed;    /* weir_reactor_free was called, maybe deferred */
+    bool has_refused; /* a loop of a child of a fork */
 };
 
 /* --- weir.c ------------------------------------------------------------- */

@@ -111,10 +111,19 @@ static void on_ended(void *arg)
     destroy(thread);
 }
 
+/* The thread is not there in a child of a fork, and its locks may be held. */
+static bool is_forked(const struct weir_thread *thread)
+{
+    return thread->reactor != NULL &&
+           weir__mailbox_is_forked(thread->reactor->mailbox);
+}
+
 int weir_thread_start(struct weir_thread *thread, struct weir_error *err)
 {
     int rc;
 
+    if (is_forked(thread))
+        return weir__facade_check_thread(thread->reactor, err);
     if (thread->is_started)
         return weir__error_set(err, WEIR_EINVAL, "the thread runs already");
     thread->is_started = true; /* before: a callback may free it at once */
@@ -148,7 +157,7 @@ static void free_within(struct weir_thread *thread)
 
 void weir_thread_free(struct weir_thread *thread)
 {
-    if (thread == NULL || thread->is_freed)
+    if (thread == NULL || thread->is_freed || is_forked(thread))
         return;
     if (thread->is_dispatching) {
         thread->is_freed = true; /* dispatch does it */
@@ -196,7 +205,10 @@ int weir_thread_tell(struct weir_thread *thread, weir_told_fn fn, void *arg)
     WEIR_ASSERT(fn != NULL);
     if (told == NULL)
         return WEIR_ENOMEM;
-    rc = weir__fd_mailbox_send(&thread->mailbox, &told->message, sizeof(*told));
+    rc = is_forked(thread)
+             ? WEIR_ETHREAD
+             : weir__fd_mailbox_send(&thread->mailbox, &told->message,
+                                     sizeof(*told));
     if (rc < 0)
         weir__mem_free(told);
     return rc;
@@ -210,6 +222,8 @@ int weir_thread_fd(const struct weir_thread *thread)
 void weir_thread_dispatch(struct weir_thread *thread)
 {
     WEIR_ASSERT(!thread->is_dispatching);
+    if (is_forked(thread))
+        return;
     thread->is_dispatching = true;
     weir__fd_mailbox_read(&thread->mailbox);
     thread->is_dispatching = false;
@@ -224,6 +238,8 @@ int weir_thread_wait(struct weir_thread *thread, int64_t ms)
     struct pollfd readable = {.fd = thread->mailbox.fd, .events = POLLIN};
     int most = ms < 0 ? -1 : ms > INT_MAX ? INT_MAX : (int)ms;
 
+    if (is_forked(thread))
+        return WEIR_ETHREAD;
     if (poll(&readable, 1, most) < 1)
         return WEIR_ETIMEDOUT;
     weir_thread_dispatch(thread);
@@ -253,6 +269,8 @@ static int check_started(const struct weir_thread *thread,
 {
     if (thread->reactor == NULL)
         return weir__error_code(err, WEIR_ECANCELED);
+    if (is_forked(thread))
+        return weir__facade_check_thread(thread->reactor, err);
     if (!thread->is_started)
         return weir__error_set(err, WEIR_EINVAL,
                                "the thread does not run: weir_thread_start "

@@ -24,6 +24,11 @@
 
 enum { BLOCK_WARN_MS = 100, THREADS = 8 };
 
+static const char FORKED[] =
+    "the reactor was opened before a fork, and its connections and threads "
+    "belong to the parent: open another one, with a loop of its own, in the "
+    "child";
+
 const struct weir__codec weir__facade_codec = {
     .value = weir__msgpack_find,
     .json = weir__json_print,
@@ -38,6 +43,12 @@ static int64_t on_tick(void *arg)
     struct weir_reactor *reactor = arg;
     int64_t wait_ns;
 
+    if (weir__mailbox_is_forked(reactor->mailbox)) {
+        if (!reactor->has_refused)
+            weir__log(&reactor->log, WEIR_LEVEL_ERROR, "%s", FORKED);
+        reactor->has_refused = true;
+        return WEIR__TICK_ENDS;
+    }
     weir__mailbox_here(reactor->mailbox);
     reactor->depth++;
     weir__notices_run(reactor); /* first: what they add leaves in this turn */
@@ -381,9 +392,16 @@ int weir_reactor_open(const struct weir_options *options,
     return WEIR_OK;
 }
 
+/* Also in a child of a fork: closing would wait for threads that are not there,
+ * and say farewell on sockets of the parent. */
+static bool is_over(const struct weir_reactor *reactor)
+{
+    return reactor->is_freed || weir__mailbox_is_forked(reactor->mailbox);
+}
+
 void weir_reactor_free(struct weir_reactor *reactor)
 {
-    if (reactor == NULL || reactor->is_freed)
+    if (reactor == NULL || is_over(reactor))
         return;
     if (reactor->depth == 0) {
         destroy(reactor);
@@ -437,7 +455,7 @@ int weir_reactor_counters(const struct weir_reactor *reactor, const char *topic,
 void weir_reactor_on_idle(struct weir_reactor *reactor, weir_idle_fn fn,
                           void *arg)
 {
-    if (reactor->is_freed)
+    if (is_over(reactor))
         return;
     weir__reactor_on_idle(reactor->core, fn, arg);
 }
@@ -445,14 +463,14 @@ void weir_reactor_on_idle(struct weir_reactor *reactor, weir_idle_fn fn,
 void weir_reactor_stop(struct weir_reactor *reactor, weir_stopped_fn done,
                        void *arg)
 {
-    if (reactor->is_freed)
+    if (is_over(reactor))
         return;
     weir__reactor_stop(reactor->core, done, arg);
 }
 
 void weir_reactor_give_back(struct weir_reactor *reactor)
 {
-    if (reactor->is_freed)
+    if (is_over(reactor))
         return;
     reactor->depth++;
     weir__reactor_abort(reactor->core);
@@ -464,6 +482,8 @@ int weir__facade_check_thread(const struct weir_reactor *reactor,
 {
     if (weir__mailbox_may_be_here(reactor->mailbox))
         return WEIR_OK;
+    if (weir__mailbox_is_forked(reactor->mailbox))
+        return weir__error_set(err, WEIR_ETHREAD, "%s", FORKED);
     return weir__error_set(err, WEIR_ETHREAD,
                            "this is not the thread of the reactor's loop: have "
                            "weir_reactor_call run a function there, or add "

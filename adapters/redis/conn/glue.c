@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "core/assert.h"
 #include "core/chaos.h"
@@ -92,6 +93,7 @@ void weir__glue_attach(struct weir__glue *glue,
     glue->read.data = glue;
     glue->write.data = glue;
     glue->context = context;
+    glue->pid = getpid();
     glue->ssl = NULL;
     context->ev.data = glue;
     context->ev.addRead = add_read;
@@ -162,6 +164,8 @@ bool weir__glue_secure(struct weir__glue *glue, const struct weir__tls *tls,
 static void handle(struct weir__glue *glue, void (*fn)(redisAsyncContext *))
 {
     WEIR_ASSERT(glue->context != NULL && !glue->is_handling);
+    if (glue->pid != getpid())
+        return;
     if (glue->ssl != NULL)
         weir__tls_prepare();
     glue->is_handling = true;

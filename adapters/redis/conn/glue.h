@@ -9,6 +9,7 @@
 
 #include <ev.h>
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "adapters/redis/conn/compat.h"
 #include "adapters/redis/conn/tls.h"
@@ -20,6 +21,7 @@ struct weir__glue {
     ev_io write;
     struct ssl_st *ssl; /* the context's; NULL: no TLS */
     bool is_handling;   /* inside weir__glue_read or weir__glue_write */
+    pid_t pid;          /* of the process that attached it */
     /* The socket is ready; call weir__glue_read or weir__glue_write. */
     void (*on_ready)(bool is_writable, void *arg);
     void *arg;
@@ -36,7 +38,8 @@ bool weir__glue_secure(struct weir__glue *glue, const struct weir__tls *tls,
                        const char *host, char *why, size_t cap);
 
 /* Read and run reply callbacks; with TLS this may write. The context may be
- * gone afterwards. */
+ * gone afterwards. In a child of a fork nothing happens, here and below, since
+ * the socket is its parent's. */
 void weir__glue_read(struct weir__glue *glue);
 
 /* Write what hiredis buffered, without ever raising SIGPIPE; on a partial write
