@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "adapters/json/json.h"
@@ -60,12 +61,16 @@ static int64_t on_tick(void *arg)
                : weir__takes_wait_ns(reactor, wait_ns);
 }
 
-/* Unique enough for two reactors that start in the same process at once: the
- * clock's nanoseconds, the pid and where the reactor lies. */
+/* Names come from it. Containers of one image may agree in the clock, the pid
+ * and the address, which only count if the kernel has no random bytes yet. */
 static uint64_t make_seed(const struct weir_reactor *reactor)
 {
-    uint64_t state = (uint64_t)weir__driver_clock(NULL);
+    uint64_t state;
 
+    if (getrandom(&state, sizeof(state), GRND_NONBLOCK) ==
+        (ssize_t)sizeof(state))
+        return state;
+    state = (uint64_t)weir__driver_clock(NULL);
     state ^= (uint64_t)getpid() << 32;
     state ^= (uint64_t)(uintptr_t)reactor;
     return weir__random_next(&state);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Adds jobs, looks at them and deletes them.
 
+import { randomBytes, randomInt } from 'node:crypto';
 import { decode, encode } from '@msgpack/msgpack';
 import { Server, WeirError } from './server.js';
 import { checked, letters, newJob, packsOf, recordIn, writePack }
@@ -15,7 +16,7 @@ export class Client {
   #producer; // its letters in the names of packs
   #aheadMs; // the server's clock of this one
   #number = 0; // of the last pack
-  #firstName;
+  #callSlot = randomBytes(9).toString('base64url');
   #callSlots = []; // those that no call uses
   #callSlotCount = 0;
 
@@ -63,7 +64,6 @@ export class Client {
     const [seconds, us] = await server.command('TIME');
     this.#aheadMs = seconds * 1000 + us / 1000 - Date.now();
     this.#producer ??= letters(number % 2 ** 23, 4);
-    this.#firstName ??= this.#nextName();
     this.#topics.add(topic);
   }
 
@@ -87,8 +87,9 @@ export class Client {
     });
     const args = packs.flatMap(({ jobs, headerLength, when }) =>
       [jobs.length, headerLength, when]);
+    const number = `${this.#number}.${randomInt(1e9)}`;
     const [answer] = await Promise.all([server.script('delay/add', keys, topic,
-      'delay', `${this.#firstName}${slot}`, this.#number, ...args), ...stages]);
+      'delay', `${this.#callSlot}${slot}`, number, ...args), ...stages]);
     this.#callSlots.push(slot);
     if (answer[0] === -1) throw otherKind(topic, answer[1]);
     for (const { jobs, name } of packs) {
@@ -100,6 +101,11 @@ export class Client {
     for (let i = 1; i + 1 < answer.length; i += 2) {
       const pack = packs[answer[i]];
       const place = answer[i + 1];
+      if (place === -4) { // another client has this name
+        waiting.push(...packs);
+        this.#callSlot = randomBytes(9).toString('base64url');
+        return;
+      }
       if (place === -3) throw new WeirError('a pack was refused', 'EINVAL');
       if (place < 0) waiting.push(pack);
       else results[pack.jobs[place % 256].index].outcome =

@@ -8,8 +8,10 @@
  * jobs; run the loop. Everything happens on the loop's thread, which is the one
  * that ran its last turn: on another one requests, and what is to be served,
  * are refused with WEIR_ETHREAD. A reactor owns no globals: a process may have
- * several. It installs no signal handler, never exits, prints nothing; what it
- * has to say goes through the log callback.
+ * several. In the child of a fork all of it is WEIR_ETHREAD, and freeing does
+ * nothing: open another reactor, with a loop of its own, there. It installs no
+ * signal handler, never exits, prints nothing; what it has to say goes through
+ * the log callback.
  *
  * Writes to a dead connection raise SIGPIPE: the library blocks that signal
  * around its writes, so the host need not ignore it.
