@@ -166,6 +166,50 @@ TEST(a_consumer_that_finds_nothing_knows_what_the_other_one_found)
     AWAIT(sleep_in_order("w2 w1"));
 }
 
+/* For how long the last message was put off when it was added. */
+static const char put_off[] =
+    "local _, due, record = cmsgpack.unpack(redis.call('LINDEX', KEYS[1], -1)"
+    ":sub(2)) return due - record[7].added_ms";
+
+TEST(a_delay_that_is_stored_with_the_topic_may_be_of_each_unit)
+{
+    static const struct {
+        const char *text;
+        int64_t ms;
+    } delays[] = {{"5ms", 5},
+                  {"1s", 1000},
+                  {"1m", 60000},
+                  {"1h", 3600000},
+                  {"1d", 86400000}};
+    struct host *host = host_open_as("adder", "concurrent", four);
+
+    host->store->ops->topic_listen(host->topic, NULL);
+    for (int i = 0; i < 5; i++) {
+        EXPECT_TRUE(redis_int(proc, "HSET weir:{t}:options delay %s",
+                              delays[i].text) >= 0);
+        host_add(host, NULL, 0);
+        AWAIT(host->added == i + 1);
+        EXPECT_INT(delays[i].ms,
+                   redis_int(proc, "EVAL %s 1 weir:{t}:fifo", put_off));
+    }
+}
+
+TEST(what_is_due_of_a_queue_is_counted)
+{
+    struct host *host;
+
+    (void)world_open(NULL);
+    add_one("1");
+    add_one("2");
+    (void)redis_int(proc, "HSET weir:{t}:options delay 1h");
+    add_one("3");
+    host = host_open_as("w1", "concurrent", four);
+    host->store->ops->topic_listen(host->topic, NULL);
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    EXPECT_INT(2, host->stats.ready);
+    EXPECT_INT(1, host->stats.scheduled);
+}
+
 TEST(a_topic_of_another_kind_is_left_alone)
 {
     (void)world_open(NULL);
