@@ -83,6 +83,7 @@ TEST(a_group_that_events_are_added_to_is_not_idle)
     EXPECT_STR("a:1-2 ", events_text(host));
     settle_all(host);
     EXPECT_INT(0, bounded_count("ttl"));
+    EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:ttl"));
     bounded_walk();
 }
 

@@ -163,6 +163,7 @@ TEST(retries_wait_for_their_time_and_know_what_happened)
     EXPECT_TRUE(host->claimed.next_due_us > 0 &&
                 host->claimed.next_due_us <= 60000000);
     due_now("wait", "~0000000000000001");
+    EXPECT_TRUE(host_stats(host) == WEIR_OK && host->stats.oldest_us >= 0);
     EXPECT_INT(1, host_claim(host, 10, 60000));
     run = host_take(host);
     EXPECT_INT(1, run->record.counters.attempt);

@@ -17,6 +17,15 @@ TEST(a_settled_node_leaves_nothing_behind)
     EXPECT_INT(3, script_stat("done"));
 }
 
+TEST(an_id_that_is_no_text_does_not_keep_the_ids_beside_it)
+{
+    EXPECT_STR("9", script_add('a', "a b c d e f g h i", "r0"));
+    EXPECT_STR("a0008+0", script_claim("10", "9000"));
+    (void)script_text("SETRANGE weir:{t}:p:aaaaaaaaaaaa 9 \x91");
+    EXPECT_STR("9", script_settle_all("a0008"));
+    EXPECT_INT(2, redis_int(script_proc, "HLEN weir:{t}:ids"));
+}
+
 TEST(what_is_not_settled_stays_under_its_token)
 {
     (void)script_add('a', "v w x y z", "r0");

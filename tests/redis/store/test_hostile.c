@@ -286,6 +286,26 @@ TEST(names_that_are_no_nodes_do_not_hold_up_list_or_purge)
     EXPECT_INT(3, host->count);
 }
 
+/* The due times of a mixed pack begin in 1970, and the last one is missing. */
+TEST(a_table_of_due_times_that_is_cut_is_not_read)
+{
+    int64_t due_ms;
+
+    host = host_open("w1");
+    host_add(host, NULL, 600000);
+    host_add(host, NULL, 601000);
+    AWAIT(host->added == 2);
+    EXPECT_STR("OK", redis_text(proc, "EVAL %s 1 weir:{t}:due",
+                                "local seq = redis.call('HKEYS', KEYS[1])[1] "
+                                "redis.call('HSET', KEYS[1], seq, "
+                                "string.rep('\\0', 16)) return 'OK'"));
+    due_ms = redis_int(proc, "EVAL %s 1 weir:{t}:wait",
+                       "return redis.call('ZRANGE', KEYS[1], 0, 0, "
+                       "'WITHSCORES')[2] - 2 ^ 45");
+    EXPECT_INT(1, host_list(host, WEIR_JOB_SCHEDULED, 1));
+    EXPECT_INT(due_ms, host->info.due_ms);
+}
+
 TEST(a_topic_with_a_hostile_pack_can_be_purged)
 {
     open_with_pack();
