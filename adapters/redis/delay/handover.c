@@ -179,7 +179,7 @@ void weir__delay_told(struct weir__store_topic *base, struct weir_slice what)
     struct handed handed = read_handed(what);
     struct weir__delay_lease *lease;
 
-    if (weir__slice_equal(what, weir__slice_str(withdrawn))) {
+    if (what.len == 0 || weir__slice_equal(what, weir__slice_str(withdrawn))) {
         topic->is_withdrawing = false;
         return;
     }
@@ -199,10 +199,8 @@ static void on_published(struct weir__request *request, int code,
 {
     struct weir__delay_topic *topic =
         ((struct weir__withdrawal *)request)->topic; /* its first member */
-    int64_t received = 0;
 
-    if (code != WEIR_OK || !weir__reply_int(reply, 0, &received) ||
-        received == 0) /* nobody hears of jobs either */
+    if (code != WEIR_OK || reply->integer == 0) /* no client heard it */
         topic->is_withdrawing = false;
 }
 

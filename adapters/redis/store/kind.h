@@ -52,7 +52,8 @@ struct weir__kind {
     void (*woken)(struct weir__store_topic *topic);
     /* Before that: a pack of this name is there (WEIR__SEQ_LEN bytes). */
     void (*hinted)(struct weir__store_topic *topic, const char *seq);
-    /* Somebody tells the topic more than that, with a user or without. */
+    /* A message says more than that, to a topic with a user or without. Empty:
+     * the subscription stands again, and earlier messages are lost. */
     void (*told)(struct weir__store_topic *topic, struct weir_slice what);
     void (*flush)(struct weir__store_topic *topic);
     /* After all topics, and before what was sent for them leaves. */

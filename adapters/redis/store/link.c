@@ -185,8 +185,11 @@ static void on_wakes(int code, const char *text, void *arg)
     /* What was published while nobody listened is lost: look once. */
     for (struct weir__store_topic *topic = store->topics; topic != NULL;
          topic = topic->next)
-        if (topic->place->server == server)
+        if (topic->place->server == server) {
+            if (topic->kind->told != NULL)
+                topic->kind->told(topic, weir__slice_of(NULL, 0));
             wake(topic);
+        }
 }
 
 /* A topic, and behind a blank the name of its new pack where there is one, or

@@ -373,6 +373,41 @@ TEST(a_worker_that_hears_nothing_stops)
     EXPECT_INT(0, one->handed);
 }
 
+/* The server answers the withdrawal: so many clients heard it. */
+static void hear(int clients)
+{
+    struct redisReply reply = {.type = REDIS_REPLY_INTEGER, .integer = clients};
+    struct weir__request *request =
+        &weir__delay_topic_of(one->topic)->withdrawal.request;
+
+    request->done(request, WEIR_OK, &reply);
+}
+
+TEST(a_worker_that_stops_waits_for_its_withdrawal_if_a_client_hears_it)
+{
+    offer(60000);
+    stop();
+    hear(1);
+    EXPECT_INT(1, unsettled());
+    hear(0);
+    EXPECT_INT(0, unsettled());
+}
+
+TEST(a_worker_that_stops_waits_for_no_withdrawal_that_it_missed)
+{
+    redisContext *heard;
+
+    offer(60000);
+    EXPECT_INT(1, redis_int(proc, "CLIENT KILL TYPE pubsub SKIPME yes") > 0);
+    heard = redisConnectUnix(redis_socket(proc));
+    EXPECT_TRUE(heard != NULL && heard->err == 0);
+    freeReplyObject(redisCommand(heard, "SUBSCRIBE weir:wake:w1"));
+    stop();
+    AWAIT(one->wakes == 2); /* its subscription stands again */
+    EXPECT_INT(0, unsettled());
+    redisFree(heard);
+}
+
 /* --- offers that come with a verdict -------------------------------------- */
 
 /* `one` runs "a", which it was handed. */
