@@ -8,15 +8,16 @@
  * kind.
  *
  * A take is one job, from the callback that hands it over until it is settled.
- * Meanwhile it is what a pending run is: the reactor renews its lease, as long
- * as the loop runs; it ends as timed out at the topic's `timeout`;
+ * Meanwhile it is what a pending run is: the reactor renews its lease, also for
+ * 10 minutes while the loop stands; it ends as timed out at the topic's
+ * `timeout`;
  * weir_reactor_stop waits for it, weir_reactor_give_back gives it back. When
  * the reactor is freed it comes back with the end of its lease.
  *
  * While the server is away calls and verdicts wait, and reach the one that
- * comes back, or takes over; takes are out meanwhile. Where it, or the host,
- * stood still for longer than the lease, a take is the host's as long as nobody
- * else has its job, and who settles it is told.
+ * comes back, or takes over; takes are out meanwhile. Where it was away, or the
+ * process was stopped, for longer than the lease, a take is the host's as long
+ * as nobody else has its job, and who settles it is told.
  *
  * Jobs that count as done when they are taken (`sync`, `auto_ack`) never come
  * back by themselves: what is said of them here holds for the others. */
