@@ -6,12 +6,14 @@ import asyncio
 import copy
 import os
 import pickle
+import subprocess
 import sys
 import threading
 import traceback
 
 import library
-from e2e import eventually, expect, expect_in, expect_true, run, test
+from e2e import (communicate, eventually, expect, expect_in, expect_true, run,
+                 test)
 
 import redis
 import weir
@@ -204,20 +206,25 @@ def a_client_that_a_child_closes_stays_open_for_its_parent(place):
     expect(3, place.stats("t")["ready"])
 
 
-@test
-def workers_made_before_a_fork_have_names_of_their_own(place):
+@library.in_both
+def workers_made_before_a_fork_have_names_of_their_own(place, kind):
     path = socket_of(place)
     server = redis.Redis(unix_socket_path=path)
-    names = []
-    worker = weir.Worker(server, {"t": lambda job: worker.stop()})
+
+    async def stop(job):
+        worker.stop()
+    worker = weir.Worker(server, {"t": lambda job: worker.stop()}) \
+        if kind == "threads" else weir.aio.Worker(server, {"t": stop})
 
     def serve():
-        worker.run()
+        if kind == "threads":
+            worker.run()
+        else:
+            asyncio.run(worker.run())
     waits = [in_child(serve) for _ in range(3)]
     key = "weir:{weir:topics}:workers"
     eventually(lambda: server.hlen(key) == 3, "they are seen")
-    names = [name.split()[0] for name in server.hkeys(key)]
-    expect(3, len(set(names)))
+    expect_true(all(name.split() for name in server.hkeys(key)), "names")
     client = open_client(place)
     for i, wait in enumerate(waits):
         eventually(lambda i=i: server.hlen(key) == 3 - i or
@@ -226,3 +233,49 @@ def workers_made_before_a_fork_have_names_of_their_own(place):
     for wait in waits:
         wait()
     expect_true(place.stats("t")["done_total"] >= 3, "each ran one")
+
+
+FORKER = """
+import asyncio, os, signal, sys, redis, weir, weir.aio
+kind, path = sys.argv[1:]
+def handle(job):
+    child = os.fork()
+    if child:
+        if job.body == "wait":
+            os.kill(child, signal.SIGTERM)
+        print(job.body, os.waitpid(child, 0)[1], flush=True)
+    elif job.body == "raise":
+        raise ValueError("of the child")
+    elif job.body == "exit":
+        sys.exit(0)
+    elif job.body == "wait":
+        signal.pause()
+async def handle_async(job):
+    handle(job)
+server = redis.Redis(unix_socket_path=path)
+if kind == "threads":
+    weir.Worker(server, {"t": handle}, concurrency=1).run()
+else:
+    asyncio.run(weir.aio.Worker(server, {"t": handle_async},
+                                concurrency=1).run())
+"""
+
+
+@library.in_both
+def a_child_that_a_handler_forks_is_no_second_worker(place, kind):
+    path, client = socket_of(place), open_client(place)
+    ends = [("return", 0), ("raise", 256), ("exit", 0), ("wait", 15),
+            ("return", 0)]
+    client.add_many("t", [how for how, _ in ends])
+    worker = subprocess.Popen(
+        [sys.executable, "-c", FORKER, kind, path], text=True,
+        env={**place.env, "PYTHONPATH": library.FOLDER},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    place.started.append(worker)
+    for how, status in ends:
+        expect("%s %d\n" % (how, status), worker.stdout.readline())
+    worker.terminate()
+    out, err = communicate(worker)
+    expect((0, ""), (worker.returncode, out))
+    expect_in("ValueError: of the child", err)
+    expect(len(ends), place.stats("t")["done_total"])

@@ -43,6 +43,7 @@ class Worker(Engine):
 
     async def run(self, signals: bool = True) -> None:
         """Until stop(), or SIGTERM or SIGINT where it is to hear these."""
+        self._enter()
         self._ready = asyncio.Queue()
         await self._serve(signals, *(self._run_jobs() for _ in
                                      range(self._concurrency)))
@@ -54,11 +55,13 @@ class Worker(Engine):
                 job._task = task
                 try:
                     await job._claim.lane.handler(job)
-                except (KeyboardInterrupt, SystemExit):
-                    raise
                 except BaseException as error:  # it was cancelled, perhaps
+                    self._leave_fork(error)
+                    if isinstance(error, (KeyboardInterrupt, SystemExit)):
+                        raise
                     self._end(job, *verdict_of(error))
                 else:
+                    self._leave_fork()
                     self._end(job, "done")
                 if job.is_lost:
                     getattr(task, "uncancel", int)()  # Python 3.11

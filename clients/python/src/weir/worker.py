@@ -117,6 +117,31 @@ class Job:
             self._task.cancel()
 
 
+HEARD: Set[int] = set()  # signals that a loop of this process hears
+FORK = threading.local()
+
+
+def hold_signals() -> None:
+    """The child of a fork would tell the parent's loop of its own signals."""
+    FORK.mask = signal.pthread_sigmask(signal.SIG_BLOCK, HEARD)
+
+
+def let_signals() -> None:
+    signal.pthread_sigmask(signal.SIG_SETMASK, FORK.mask)
+
+
+def forget_signals() -> None:
+    if HEARD:
+        signal.set_wakeup_fd(-1)
+    while HEARD:
+        signal.signal(HEARD.pop(), signal.SIG_DFL)
+    let_signals()
+
+
+os.register_at_fork(before=hold_signals, after_in_parent=let_signals,
+                    after_in_child=forget_signals)
+
+
 async def wait(event: asyncio.Event, seconds: float) -> None:
     with contextlib.suppress(asyncio.TimeoutError):
         await asyncio.wait_for(event.wait(), seconds or 1e-6)  # others' turn
@@ -180,6 +205,17 @@ class Engine(Shared):
             self._running[job] = now + job._claim.lane.timeout
             yield job
 
+    def _leave_fork(self, error: Optional[BaseException] = None) -> None:
+        """Ends a child that a handler forked and that came out of it: jobs,
+        threads and loop are its parent's."""
+        if self._pid == os.getpid():
+            return
+        is_well = error is None or isinstance(error, SystemExit) and \
+            error.code in (None, 0)
+        if not is_well:
+            logger.error("a child that a handler forked", exc_info=error)
+        os._exit(0 if is_well else 1)
+
     def _end(self, job: Job, *verdict: Any) -> None:
         """A run is over: what is said first counts."""
         if self._running.pop(job, None):
@@ -219,6 +255,7 @@ class Engine(Shared):
         try:
             for number in numbers:
                 self._loop.add_signal_handler(number, self.stop)
+                HEARD.add(number)
             await self._ask(("SADD", self._prefix + ":topics",
                              *(lane.topic for lane in self._lanes)))
             threading.Thread(target=self._listen, daemon=True).start()
@@ -229,6 +266,7 @@ class Engine(Shared):
             self.stop()
             for number in numbers:
                 self._loop.remove_signal_handler(number)
+                HEARD.discard(number)
             for _ in range(self._concurrency):
                 self._ready.put_nowait(False)
             for task in tasks:
@@ -238,6 +276,7 @@ class Engine(Shared):
             self._link.close()
 
     async def _ask(self, *commands: Any) -> List[Any]:
+        self._leave_fork(RuntimeError("it cannot await: end it with os._exit"))
         return await self._loop.run_in_executor(
             self._pool, lambda: self._link.ask(*commands, raises=False))
 
@@ -403,6 +442,8 @@ class Worker(Engine):
                 try:
                     job._claim.lane.handler(job)
                 except BaseException as error:  # the thread goes on
+                    self._leave_fork(error)
                     self._end(job, *verdict_of(error))
                 else:
+                    self._leave_fork()
                     self._end(job, "done")
