@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Adds jobs, looks at them and deletes them.
 
-import { randomBytes, randomInt } from 'node:crypto';
+import { randomBytes } from 'node:crypto';
 import { decode, encode } from '@msgpack/msgpack';
 import { Server, WeirError } from './server.js';
 import { checked, letters, newJob, packsOf, recordIn, writePack }
@@ -16,7 +16,7 @@ export class Client {
   #producer; // its letters in the names of packs
   #aheadMs; // the server's clock of this one
   #number = 0; // of the last pack
-  #callSlot = randomBytes(9).toString('base64url');
+  #callSlot;
   #callSlots = []; // those that no call uses
   #callSlotCount = 0;
 
@@ -60,11 +60,17 @@ export class Client {
     if (this.#topics.has(topic)) return;
     const server = this.#server;
     await server.command('SADD', `${server.prefix}:topics`, topic);
-    const number = await server.command('INCR', `${server.prefix}:producers`);
     const [seconds, us] = await server.command('TIME');
     this.#aheadMs = seconds * 1000 + us / 1000 - Date.now();
-    this.#producer ??= letters(number % 2 ** 23, 4);
+    if (!this.#producer) await this.#rename();
     this.#topics.add(topic);
+  }
+
+  async #rename() {
+    const number = await this.#server.command(
+      'INCR', `${this.#server.prefix}:producers`);
+    this.#producer = letters(number % 2 ** 23, 4);
+    this.#callSlot = randomBytes(9).toString('base64url');
   }
 
   #nextName() {
@@ -87,8 +93,11 @@ export class Client {
     });
     const args = packs.flatMap(({ jobs, headerLength, when }) =>
       [jobs.length, headerLength, when]);
-    const number = `${this.#number}.${randomInt(1e9)}`;
-    const [answer] = await Promise.all([server.script('delay/add', keys, topic,
+    // Not randomInt, which keeps random numbers in memory: a restored machine
+    // would use them again.
+    const number = `${this.#number}.${randomBytes(4).readUInt32LE()}`;
+    const { repeats } = server;
+    const [answer, ...staged] = await Promise.all([server.script('delay/add', keys, topic,
       'delay', `${this.#callSlot}${slot}`, number, ...args), ...stages]);
     this.#callSlots.push(slot);
     if (answer[0] === -1) throw otherKind(topic, answer[1]);
@@ -98,19 +107,23 @@ export class Client {
         results[index] = { id: id || made, outcome: 'added' };
       });
     }
+    const again = new Set(); // another client has the name of these
+    if (server.repeats === repeats) {
+      packs.filter((_, i) => !staged[i]).forEach((one) => again.add(one));
+    }
     for (let i = 1; i + 1 < answer.length; i += 2) {
       const pack = packs[answer[i]];
       const place = answer[i + 1];
-      if (place === -4) { // another client has this name
-        waiting.push(...packs);
-        this.#callSlot = randomBytes(9).toString('base64url');
-        return;
-      }
+      if (place === -4) packs.forEach((one) => again.add(one));
+      if (place === -1) again.add(pack);
+      if (place === -1 || place === -4 || again.has(pack)) continue;
       if (place === -3) throw new WeirError('a pack was refused', 'EINVAL');
       if (place < 0) waiting.push(pack);
       else results[pack.jobs[place % 256].index].outcome =
         place < 256 ? 'exists' : 'full';
     }
+    if (again.size > 0) await this.#rename();
+    waiting.push(...again);
   }
 
   async topics() {

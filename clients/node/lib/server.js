@@ -42,6 +42,7 @@ export function changesOf(log) {
 
 export class Server {
   isClosed = false;
+  repeats = 0; // commands that were sent again
 
   constructor(address = 'redis://127.0.0.1', options = {}) {
     const { prefix = 'weir', log = console.error, repeatMs = REPEAT_MS } =
@@ -62,7 +63,7 @@ export class Server {
   /** It may arrive several times. */
   async command(...args) {
     const end = performance.now() + this.repeatMs;
-    for (;; await sleep(PAUSE_MS)) {
+    for (;; await sleep(PAUSE_MS), this.repeats++) {
       try {
         return await this.redis.callBuffer(...args);
       } catch ({ name, message }) {

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client } from '../index.js';
+import { letters } from '../lib/wire.js';
 import { TestServer } from './server.js';
 
 let server;
@@ -139,4 +140,48 @@ test('a prefix separates projects', async () => {
   assert.deepEqual(await shop.topics(), ['t']);
   assert.deepEqual(await client.topics(), []);
   await shop.close();
+});
+
+/** Stages packs under the names that come after the one of this job, while the
+ * clock stands. */
+async function takeNames(id, count) {
+  const digits = [...Array(64).keys()].map((digit) => letters(digit, 1));
+  const number = [...id.slice(1, 9)].reduce(
+    (sum, letter) => 64 * sum + digits.indexOf(letter), 0);
+  for (let i = 1; i <= count; i++) {
+    const key = `weir:{t}:p:${letters(number + i, 8)}${id.slice(9, 13)}`;
+    await server.redis.set(key, 'of another client', 'PX', 60000);
+  }
+}
+
+test('a name that another client staged is given up', async (t) => {
+  const now = Date.now();
+  t.mock.method(Date, 'now', () => now);
+  const one = new Client(server.url, { log: () => {} });
+  await takeNames((await one.add('t', 'first')).id, 3);
+  const { id } = await one.add('t', 'second');
+  assert.equal((await one.look('t', id)).body, 'second');
+  assert.equal((await one.counts('t')).waiting, 3); // one is the other client's
+  assert.equal(await server.redis.get('weir:producers'), '2');
+  one.close();
+});
+
+test('a call slot that another client has is given up', async () => {
+  const one = new Client(server.url, { log: () => {} });
+  await one.add('t', 'first');
+  const [slot] = await server.redis.hkeys('weir:{t}:seen');
+  await server.redis.hset('weir:{t}:seen', slot, '999999999999999.1 ');
+  const { id } = await one.add('t', 'second');
+  assert.equal((await one.look('t', id)).body, 'second');
+  assert.equal((await one.counts('t')).waiting, 2);
+  assert.equal(await server.redis.get('weir:producers'), '2');
+  one.close();
+});
+
+test('what looks like a client and is none adds nothing', async () => {
+  assert.throws(() => structuredClone(client), { name: 'DataCloneError' });
+  for (const one of [{ ...client }, Object.assign({}, client),
+                     Object.create(client)]) {
+    await assert.rejects(async () => one.add('t', 1), TypeError);
+  }
 });
