@@ -141,6 +141,18 @@ def ids_are_made_and_due_times_kept(place):
 
 
 @test
+def a_name_that_another_client_staged_is_given_up(place):
+    wire = open_wire(place)
+    wire.number = ahead = 1 << 47
+    wire.redis.set(wire.key("t", b"p:" + wire.name()), "of another client",
+                   px=60000)
+    wire.number = ahead
+    name, added, refused, _ = wire.add("t", [record("ours")], "r3600000")
+    expect((1, []), (added, refused))
+    expect("ours", wire.look("t", "~%s00" % name.decode())[2][-1])
+
+
+@test
 def an_id_that_exists_is_refused_and_a_repeat_changes_nothing(place):
     wire = open_wire(place)
     place.add("t", "b", "--body", '"old"', "--delay", "1h")

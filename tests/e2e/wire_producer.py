@@ -59,13 +59,16 @@ class Weir:
             with open(os.path.join(scripts, name + ".lua"), "rb") as file:
                 self.scripts[name] = file.read()
         self.sha1 = {}
-        self.producer = None
         self.number = 0
-        self.call_slot = secrets.token_urlsafe(9)
+        self.rename()
 
     def load(self):
         for name, text in self.scripts.items():
             self.sha1[name] = self.redis.script_load(text)
+
+    def rename(self):
+        """Another client has our names: a later call takes others."""
+        self.producer, self.call_slot = None, secrets.token_urlsafe(9)
 
     def name(self):
         if self.producer is None:
@@ -79,14 +82,18 @@ class Weir:
         return name
 
     def run(self, script, keys, args, before=None):
-        """A script, with a command that goes before it."""
+        """A script, with a SET that goes before it. `is_staged` says of the
+        first SET whether it stored something."""
+        self.is_staged = None
         for _ in range(2):
             pipe = self.redis.pipeline(transaction=False)
             if before:
                 pipe.set(*before[:2], nx=True, px=60000)
             pipe.evalsha(self.sha1.get(script, "0" * 40), len(keys), *keys,
                          *args)
-            answer = pipe.execute(raise_on_error=False)[-1]
+            *staged, answer = pipe.execute(raise_on_error=False)
+            if self.is_staged is None:
+                self.is_staged = staged == [True]
             if not isinstance(answer, redis.exceptions.NoScriptError):
                 break
             self.load()
@@ -120,6 +127,9 @@ class Weir:
             return answer[0], answer[2::2]
 
         added, refused = send()
+        if not self.is_staged or refused and refused[0] in (-1, -4):
+            self.rename()  # another client has this name
+            return self.add(topic, jobs, when, ids)
         return name, added, refused, send
 
     def look(self, topic, job_id, verb="show"):
