@@ -200,7 +200,8 @@ def die(place, topic, texts):
         place.add(topic, "x%d" % i, "--body", json.dumps(text))
     script = place.write("die.py", "import json, sys\n"
                          "sys.exit(json.load(sys.stdin)['body'])\n")
-    place.drain(place.handler("exec", topic, command="python3%20" + script))
+    place.drain(place.handler("exec", topic, command="python3%20" + script,
+                              fail_codes=1))
 
 
 @test

@@ -308,8 +308,8 @@ def what_died_since_a_moment_is_requeued(place):
     noon = time.time()
     eventually(lambda: time.time() > noon + 2.5, "later", 10)
     place.add("t", "new", "--body", '"new"')
-    place.drain(place.handler("exec", "t", command="python3%20" +
-                              place.path("die.py")))
+    place.drain(place.handler("exec", "t", fail_codes=1,
+                              command="python3%20" + place.path("die.py")))
     with page(place, path="#/t/t/dead") as browser:
         browser.see("x0", "x1", "new")
         browser.click_text("button", "Requeue …")

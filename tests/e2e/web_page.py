@@ -38,7 +38,7 @@ def die(place, topic, texts):
     place.add(topic, "x0", "--body", json.dumps(texts[0]))
     for i, text in enumerate(texts[1:], 1):
         place.add(topic, "x%d" % i, "--body", json.dumps(text))
-    place.drain(place.handler("exec", topic, command="python3%20" +
+    place.drain(place.handler("exec", topic, fail_codes=1, command="python3%20" +
                               place.write("die.py", DIE)))
 
 

@@ -187,7 +187,7 @@ static void on_wakes(int code, const char *text, void *arg)
          topic = topic->next)
         if (topic->place->server == server) {
             if (topic->kind->told != NULL)
-                topic->kind->told(topic, weir__slice_of(NULL, 0));
+                topic->kind->told(topic, weir__slice_str(""));
             wake(topic);
         }
 }
