@@ -77,7 +77,7 @@ def build_task(build, log, targets=()):
     command = "cmake --preset %s -DWEIR_TESTS=ON >/dev/null && " \
         "cmake --build --preset %s" % (build, build)
     return Task(build, "build", ["bash", "-c", command], ROOT, log,
-                lock="build", limit_s=3600, nice=5, cpu_s=90, wall_s=3600)
+                lock="build", limit_s=3600, nice=10, cpu_s=90, wall_s=3600)
 
 
 def _property(test, name, otherwise):
