@@ -32,7 +32,7 @@ OF_OTHERS = re.compile(r"bench_smoke|e2e_(web_page|web_use|docs_deploy|perl)$|"
                        r"(python|node)_")
 THREADED = re.compile(r"(blocking|embed|embed_table|embed_thread|follow|"
                       r"follow_away|e2e_async|held_calls|"
-                      r"redis_keeper(_cluster)?)$")
+                      r"redis_keeper_cluster)$")
 COMPAT = r"^(redis_conn_tls|e2e_tls|e2e_sentinel|e2e_doctor_sentinel|" \
     r"(redis_delay|redis_keeper|redis_list|embed)_tls)$"
 
