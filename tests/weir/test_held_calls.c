@@ -13,9 +13,10 @@
 /* A callback holds the loop while a job is in hand, on a real server. Whichever
  * callback it is, the job's lease is renewed, and the log names it. */
 
-static int holds;            /* callbacks that held the loop */
-static int runs;             /* that are pending */
-static bool may_hold;        /* the callback under test does */
+static int holds;                     /* callbacks that held the loop */
+static int runs;                      /* that are pending */
+static struct weir_handle handles[4]; /* of these */
+static bool may_hold;                 /* the callback under test does */
 static bool wants_line;      /* and until the log names it, which takes 1 s */
 static char held[1000];      /* the first line about that, */
 static atomic_bool is_named; /* once it is there */
@@ -69,8 +70,8 @@ static void hold_cancel(struct weir_job *job, enum weir_cancel why, void *arg)
 static enum weir_verdict pend(void *self, struct weir_job *job)
 {
     (void)self;
-    runs++;
-    (void)weir_job_handle(job);
+    EXPECT_TRUE(runs < 4);
+    handles[runs++] = weir_job_handle(job);
     weir_job_on_cancel(job, hold_cancel, NULL);
     return WEIR_PENDING;
 }
@@ -155,6 +156,12 @@ static void add(const char *topic, weir_added_fn fn)
     EXPECT_INT(WEIR_OK, weir_reactor_add(weir, topic, &job, fn, NULL, NULL));
 }
 
+static void let_go(void)
+{
+    while (runs > 0)
+        (void)weir_complete(handles[--runs], WEIR_DONE, 0, NULL);
+}
+
 /* A job is in hand, and the keeper renews as for a lease of 300 ms. */
 static void begin(void)
 {
@@ -164,6 +171,7 @@ static void begin(void)
     };
 
     host_open(&(struct weir_options){.blocked_log_line = on_blocked});
+    test_at_end(let_go);
     EXPECT_INT(WEIR_OK, weir_reactor_serve(weir, "t", &kept, NULL));
     add("t", NULL);
     AWAIT(runs == 1);
