@@ -234,7 +234,7 @@ static void bind(struct archive *archive, const struct weir_job *job,
               (struct weir_slice){(const uint8_t *)archive->json, json_len});
 }
 
-/* What this worker lacks is not the job's fault. */
+/* A worker that is short of memory or descriptors costs no attempt. */
 static bool is_short(sqlite3 *db)
 {
     int code = sqlite3_errcode(db) & 0xff, cause = sqlite3_system_errno(db);

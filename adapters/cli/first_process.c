@@ -48,6 +48,6 @@ void weir__leave_first_process(void)
         if (number == SIGCHLD)
             reap(child);
         else
-            (void)kill(child, number); /* its zombie is still there */
+            (void)kill(child, number); /* the child is not reaped yet */
     }
 }

@@ -114,7 +114,7 @@ static ssize_t write_now(const char *bytes, size_t len)
     return -1;
 }
 
-/* False: it is not read. Errors other than that are nobody's to hear of. */
+/* False: no process reads in time. Other errors are dropped. */
 static bool write_bounded(const char *bytes, size_t len)
 {
     const size_t all = len;

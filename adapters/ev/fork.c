@@ -4,9 +4,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* Of the process, not of a reactor: fork copies it, and only the child of a
- * fork writes it. getpid() would be a call of the kernel for each add, and
- * process ids come again. */
+/* The count belongs to the process, not to a reactor: fork copies the count,
+ * and only the child of a fork writes it. getpid() would be a call of the
+ * kernel for each add, and process ids come again. */
 static atomic_uint forks;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 

@@ -19,7 +19,7 @@ struct weir__ev_loop_options {
     const struct weir__log *log; /* kept */
     int *depth;                  /* callbacks on the stack; kept, counted */
     /* Hears of each call of the instance's timers and descriptors; kept; NULL,
-     * or a pointer to NULL: nobody does. */
+     * or a pointer to NULL: no store does. */
     struct weir__store *const *store;
     /* Set while the instance's timers and descriptors call; kept; NULL: nobody
      * looks. */

@@ -169,8 +169,9 @@ void weir__consumer_send(struct weir__consumer *consumer,
 void weir__consumer_pop(struct weir__consumer *consumer, const char *todo,
                         weir__reply_fn fn);
 
-/* Its message is safe on the server, under the lease. */
+/* The consumer's message is safe on the server, under the lease. */
 void weir__consumer_parked(struct weir__consumer *consumer);
+
 /* Free its message, if any. */
 void weir__consumer_forget(struct weir__consumer *consumer);
 /* The parts of a message. WEIR_EMALFORMED, WEIR_ENEWER. */

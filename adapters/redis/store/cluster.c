@@ -154,7 +154,7 @@ static void look_at(struct weir__cluster *cluster, struct weir__place *place,
         cluster->named = server;
 }
 
-/* Returns the one before. */
+/* Returns the map before. */
 static struct weir__cluster_map *set_map(struct weir__cluster *cluster,
                                          struct weir__cluster_map *map)
 {

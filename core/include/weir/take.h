@@ -17,7 +17,7 @@
  * While the server is away calls and verdicts wait, and reach the one that
  * comes back, or takes over; takes are out meanwhile. Where it was away, or the
  * process was stopped, for longer than the lease, a take is the host's as long
- * as nobody else has its job, and who settles it is told.
+ * as no other worker has its job; the callback of the verdict says which it is.
  *
  * Jobs that count as done when they are taken (`sync`, `auto_ack`) never come
  * back by themselves: what is said of them here holds for the others. */
