@@ -45,6 +45,8 @@ class Outcome:
         self.is_good = record["status"] == 0 and not record["timed_out"]
         if task.wanted_text:
             self.is_good = bool(re.search(task.wanted_text, self.output))
+        elif not sums and "fuzz" not in task.labels:
+            self.is_good = False  # it ended before it had run all its tests
         if self.is_good and not sums:
             self.passed = 1
         if not self.is_good:

@@ -18,7 +18,8 @@ BUSY, CALM = 0.5, 0.0  # the part of its time that a run waited for a CPU
 
 def task_of(place, name, script, **options):
     """A program of one test, in bash; its state is in files of the place."""
-    return Task("release", name, ["bash", "-c", script], place.dir,
+    command = ["bash", "-c", script + "\necho 1 passed, 0 failed"]
+    return Task("release", name, command, place.dir,
                 place.path(name + ".log"), **options)
 
 
@@ -56,8 +57,7 @@ def finish(place, outcomes, touched="", known=()):
 
 # --- the rule for a red test ------------------------------------------------
 
-RED_ONCE = "test -e %s.was || { touch %s.was; echo FAILED a; exit 1; }; echo " \
-    "1 passed, 0 failed"
+RED_ONCE = "test -e %s.was || { touch %s.was; echo FAILED a; exit 1; }"
 
 
 @test
@@ -85,6 +85,14 @@ def a_test_that_is_red_alone_as_well_fails(place):
         [task_of(place, "red", "echo FAILED a; exit 1")], BUSY))
     expect(1, status)
     expect_in("it fails alone, too", printed)
+
+
+@test
+def a_program_that_ends_well_before_its_count_fails(place):
+    status, printed = finish(place, run(
+        [task_of(place, "early", "echo ok a; exit 0")], BUSY))
+    expect(1, status)
+    expect("0 passed, 1 failed", printed.splitlines()[-1])
 
 
 @test
@@ -196,7 +204,7 @@ def quarantine_excuses_no_ledger_and_no_crash(place):
 @test
 def cpu_time_counts_what_a_program_left_behind(place):
     orphan = "setsid bash -c 'for ((i = 0; i < 200000; i++)); do :; done; " \
-        "sleep 60' & sleep 1; echo 1 passed, 0 failed"
+        "sleep 60' & sleep 1"
     [outcome] = run([task_of(place, "orphan", orphan)], BUSY)
     expect_true(outcome.is_good, outcome.output)
     expect_true(outcome.record["cpu_s"] > 0.1,
@@ -205,7 +213,7 @@ def cpu_time_counts_what_a_program_left_behind(place):
 
 @test
 def what_a_program_left_is_killed(place):
-    left = "setsid sleep 1000 & echo $! >pid; echo 1 passed, 0 failed"
+    left = "setsid sleep 1000 & echo $! >pid"
     run([task_of(place, "left", left)], BUSY)
     with open(place.path("pid"), encoding="utf-8") as file:
         expect_true(not os.path.exists("/proc/%d" % int(file.read())),

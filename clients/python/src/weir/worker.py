@@ -208,7 +208,7 @@ class Engine(Shared):
     def _leave_fork(self, error: Optional[BaseException] = None) -> None:
         """Ends a child that a handler forked and that came out of it: jobs,
         threads and loop are its parent's."""
-        if self._pid == os.getpid():
+        if self._pid in (0, os.getpid()):  # 0: run() was not called
             return
         is_well = error is None or isinstance(error, SystemExit) and \
             error.code in (None, 0)
