@@ -228,6 +228,15 @@ TEST(jitter_moves_a_job_and_always_by_the_same)
     EXPECT_TRUE(least < SECOND && most > 9 * SECOND);
 }
 
+TEST(a_schedule_has_times_until_the_year_2286)
+{
+    struct weir__schedule schedule = at("0 12 * * *", WEIR_CRON_SKIP);
+
+    schedule.last_ms = INT64_C(9000000000000); /* in 2255, at 16:00 */
+    EXPECT_INT(INT64_C(9000072000000),
+               weir__schedule_next(&schedule, NULL, schedule.last_ms));
+}
+
 TEST(ids_have_the_time_and_ms_where_there_are_some)
 {
     char buf[WEIR__OCCURRENCE_CAP];

@@ -28,13 +28,13 @@ static void push(const char *id, const char *key, const char *priority)
 }
 
 /* Returns the ids of the jobs that came, in their order. */
-static const char *pull(void)
+static const char *pull(const char *room)
 {
     static char ids[256];
     size_t len = 0;
 
     script_begin(&weir__script_delay_pull, keys);
-    script_arg("10");
+    script_arg(room);
     script_arg("w1");
     script_arg("0");
     script_arg("");
@@ -67,7 +67,7 @@ static const char *finish(void)
 TEST(a_job_that_was_pulled_is_finished_with_its_id)
 {
     push("x", "", "");
-    EXPECT_STR("x", pull());
+    EXPECT_STR("x", pull("10"));
     EXPECT_STR("1", finish());
     EXPECT_INT(1, script_stat("done"));
     EXPECT_INT(0, redis_int(script_proc, "HEXISTS weir:{t}:ids x"));
@@ -79,5 +79,34 @@ TEST(what_is_urgent_is_pulled_first_also_beside_other_keys)
 
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
         push(ids[i], ids[i][0] == 'a' ? "a" : "b", i < 3 ? "urgent" : "low");
-    EXPECT_STR("a1 a2 a3 b1 b2", pull());
+    EXPECT_STR("a1 a2 a3 b1 b2", pull("10"));
+}
+
+TEST(a_result_counts_nothing_where_another_worker_had_the_job)
+{
+    push("x", "", "");
+    EXPECT_STR("x", pull("10"));
+    (void)script_text("EVAL "
+                      "return(redis.call('ZINCRBY',KEYS[1],'1',redis.call("
+                      "'ZRANGE',KEYS[1],'0','0')[1])) 1 weir:{t}:run");
+    EXPECT_STR("0", finish());
+    EXPECT_INT(0, script_stat("done"));
+}
+
+TEST(a_client_that_got_all_it_asked_for_asks_again_at_once)
+{
+    push("x", "", "");
+    push("y", "", "");
+    EXPECT_STR("x", pull("1"));
+    EXPECT_INT(0, script_reply->element[2]->integer);
+}
+
+TEST(a_pack_of_unknown_flags_has_no_job)
+{
+    push("x", "", "");
+    (void)script_text("EVAL "
+                      "return(redis.call('SETRANGE',redis.call('KEYS','*:p:*')"
+                      "[1],'4','\\2')) 0");
+    EXPECT_STR("", pull("10"));
+    EXPECT_INT(1, script_stat("dead"));
 }

@@ -504,3 +504,45 @@ TEST(a_body_in_which_the_key_cannot_be_read_is_refused)
                "one",
                script_reply->str);
 }
+
+/* The script that makes a name of the milliseconds since 2020 and a serial. */
+static void read_lone_name(char *text, size_t cap)
+{
+    FILE *file = fopen(SCRIPT_LIB "/lone_name.lua", "rb");
+    int head = snprintf(text, cap,
+                        "local now, serial, seq = ARGV[1] + 1577836800000, "
+                        "tonumber(ARGV[2])\n");
+
+    EXPECT_TRUE(file != NULL);
+    head += (int)fread(text + head, 1, cap - (size_t)head, file);
+    (void)fclose(file); /* only read from */
+    (void)snprintf(text + head, cap - (size_t)head, "return seq");
+}
+
+/* 41 bits of the time and a one are seven characters, 23 of the serial four. */
+TEST(a_name_of_the_server_has_each_character_at_each_place)
+{
+    static const char alphabet[] = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+                                   "abcdefghijklmnopqrstuvwxyz";
+    static char text[4096];
+
+    read_lone_name(text, sizeof(text));
+    for (int value = 0; value < 64; value++) {
+        char ms[24], serial[24], wanted[16];
+        int64_t high = 0, low = value % 32;
+
+        for (int i = 0; i < 7; i++)
+            high = high * 64 + value;
+        for (int i = 0; i < 3; i++)
+            low = low * 64 + value;
+        (void)snprintf(ms, sizeof(ms), "%lld", (long long)(high / 2));
+        (void)snprintf(serial, sizeof(serial), "%lld", (long long)low);
+        memset(wanted, alphabet[value], 12);
+        wanted[6] = alphabet[value | 1];
+        wanted[7] = 'z';
+        wanted[8] = alphabet[value % 32];
+        wanted[12] = '\0';
+        EXPECT_STR(wanted, redis_text(script_proc, "EVAL %s 0 %s %s", text, ms,
+                                      serial));
+    }
+}
