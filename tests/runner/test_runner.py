@@ -5,6 +5,9 @@ import contextlib
 import datetime
 import io
 import os
+import signal
+import subprocess
+import sys
 
 import changes
 import flaky
@@ -228,6 +231,17 @@ def a_program_that_does_not_end_is_stopped_and_fails(place):
 
 
 @test
+def what_yields_to_tests_does_not_yield_without_them(place):
+    """Only root, whose tests these are here, may raise a priority."""
+    wait = "for ((i = 0; i < 500 && $(nice) != 0; i++)); do sleep 0.1; done; "
+    outcomes = run([task_of(place, "build", wait + "nice", nice=10),
+                    task_of(place, "test", "sleep 0.5")], BUSY)
+    expect([True, True], [one.is_good for one in outcomes])
+    if os.getuid() == 0:
+        expect("0\n1 passed", outcomes[1].output[:10])
+
+
+@test
 def tasks_with_one_lock_do_not_run_side_by_side(place):
     script = "mkdir lock && sleep 0.1 && rmdir lock"
     outcomes = run([task_of(place, "a%d" % i, script, lock="memory",
@@ -261,6 +275,17 @@ def a_program_above_its_budget_is_named(place):
     expect_in("budget 0.80", table.over_budget("x", "redis", 0.9, 1.0, 99))
     expect_in("10.0 s of wall time",
               table.over_budget("x", "driven", 0.1, 10.0, 3))
+
+
+@test
+def a_program_begins_with_default_signals_also_below_nohup(place):
+    done = subprocess.run(
+        ["nohup", sys.executable, "-B", "-c",
+         "import os, supervise\n"
+         "print(supervise.finish(*supervise.start(['sh', '-c', 'kill -HUP $$'], "
+         "dict(os.environ), '/', '%s', 60))['status'])" % place.path("log")],
+        cwd=os.path.dirname(main.__file__), capture_output=True, text=True)
+    expect("%d\n" % -signal.SIGHUP, done.stdout)
 
 
 @test
