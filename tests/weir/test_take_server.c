@@ -185,7 +185,7 @@ static void on_connection(int code, const char *text, void *arg)
 /* A busy machine answers within this; a request without a server ends then. */
 static void open_impatient(void)
 {
-    const struct weir_options options = {.request_timeout_ms = 2000,
+    const struct weir_options options = {.request_timeout_ms = 10000,
                                          .on_connection = on_connection};
 
     host_open_at(redis_start(&durable), &options);
