@@ -68,6 +68,7 @@
     X(parking, CHOICE, WEIR__CONCURRENT, 0, 1, 0, "atomic|two-step", 0)       \
     X(key, TEXT, WEIR__EXTERNAL | WEIR__DELAY, 0, 128, 0, NULL, 0)            \
     X(end, CHOICE, WEIR__LIST, 0, 1, 0, "left|right", 0)                      \
+    X(body, CHOICE, WEIR__EXTERNAL, 0, 3, 0, "auto|json|text|msgpack", 0)     \
     X(group, TEXT, WEIR__STREAM, 0, 128, 0, NULL, 0)                          \
     X(on_retry, TOPIC, WEIR__EXTERNAL, 0, WEIR_MAX_TOPIC, 0, "none", 0)       \
     X(start, CHOICE, WEIR__STREAM, 0, 1, 0, "0|$", 0)                         \
@@ -97,6 +98,9 @@ enum {
 
 /* Values of `end`. */
 enum { WEIR__LEFT, WEIR__RIGHT };
+
+/* Values of `body`. */
+enum { WEIR__AUTO, WEIR__JSON, WEIR__TEXT, WEIR__MSGPACK };
 
 /* Values of `overflow`. */
 enum { WEIR__DROP_OLDEST, WEIR__DROP_NEW, WEIR__REJECT };

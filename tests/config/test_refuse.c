@@ -23,7 +23,7 @@ static const struct refusal names[] = {
      "max_pending, rate, parallel, key_rate, key_parallel, ageing, "
      "durability, unique, unique_for, "
      "unique_else, max_wait, "
-     "delay, consumers, lock, auto_ack, parking, key, end, group, "
+     "delay, consumers, lock, auto_ack, parking, key, end, body, group, "
      "on_retry, start, after, claim_idle, batch, length, overflow, max_age, "
      "group_ttl, linger, hot, groups"},
     {"worker { port = 1 }",
@@ -59,8 +59,8 @@ static const struct refusal names[] = {
      "durability, unique, "
      "unique_for, "
      "unique_else, max_wait, delay, consumers, lock, auto_ack, "
-     "parking, key, end, group, on_retry, start, after, claim_idle, batch, "
-     "length, overflow, max_age, group_ttl, linger, hot, g"},
+     "parking, key, end, body, group, on_retry, start, after, claim_idle, "
+     "batch, length, overflow, max_age, group_ttl, linger, "},
 };
 
 TEST(an_unknown_name_is_refused_with_the_nearest_known_one)

@@ -148,9 +148,46 @@ def blocked(redis):
 
 
 @test
+def words_are_texts(place):
+    redis = make(place)
+    redis("RPUSH", "t", "apple", "banana", "pear", "x", "2", "grün")
+    place.drain(place.echo())
+    expect(["apple", "banana", "pear", "x", 2, "grün"], bodies(place))
+
+
+@test
+def what_is_added_is_written_in_the_form_that_the_topic_reads(place):
+    for form, entry in (("auto", b'"a\\"b"'), ("json", b'"a\\"b"'),
+                        ("text", b'a"b'), ("msgpack", b'\xa3a"b')):
+        redis = make(place, "body=" + form)
+        place.ok("add", "t", "--body", '"a\\"b"')
+        expect([entry], redis("LRANGE", "t", "0", "-1"))
+        place.drain(place.echo(name=form))
+        expect(['a"b'], bodies(place, form))
+
+
+@test
+def who_adds_knows_how_the_last_worker_reads(place):
+    redis = make(place)
+    config = place.write("w.conf", """
+topic "t" { handler = echo kind = list body = text }""")
+    place.drain(flags=("--config", config))
+    place.ok("add", "t", "--body", '"apple"')
+    expect([b"apple"], redis("LRANGE", "t", "0", "-1"))
+
+
+@test
+def a_form_that_is_none_is_refused(place):
+    result = place.weir("topic", "set", "t", "kind=list", "body=xml")
+    expect(2, result.code)
+    expect_in('body', result.err)
+    expect_in("auto|json|text|msgpack", result.err)
+
+
+@test
 def what_cannot_be_read_is_kept_aside_and_told(place):
     redis = make(place)
-    redis("RPUSH", "t", "{oops", "1")
+    redis("RPUSH", "t", b"\xffoops", "1")
     place.drain(place.echo())
     expect([1], bodies(place))
     (job,) = place.ok("dead", "list", "t")

@@ -109,11 +109,13 @@ static void serve(struct weir__store_topic *base)
 }
 
 /* As it is where it cannot be read. */
-static void write_undeliverable(struct weir__buf *buf,
+static void write_undeliverable(const struct weir__store_topic *topic,
+                                struct weir__buf *buf,
                                 const struct weir__undeliverable *job)
 {
     struct weir__buf record = {0};
 
+    (void)topic;
     weir__resp_bytes(buf, job->id);
     weir__resp_str(buf, job->made_id);
     if (job->record == NULL) {

@@ -6,9 +6,9 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-/* Adding entries as any other program does: the body as JSON at the end of the
- * list that nothing is taken from, or as the field `body` of an entry of the
- * stream. */
+/* Adding entries as any other program does: the body, as JSON if the option
+ * `body` says nothing else, at the end of the list that nothing is taken from,
+ * or as the field `body` of an entry of the stream. */
 
 /* Looked up again after that: somebody may serve another key by now. */
 #define FOUND_NS INT64_C(1000000000)
@@ -20,7 +20,7 @@ struct weir__external_add {
     weir_added_fn fn;
     void *arg;
     size_t len;
-    char json[];
+    uint8_t body[]; /* msgpack */
 };
 
 static void answer(struct weir__external_add *add, int code, const char *id)
@@ -50,7 +50,14 @@ static void send_add(struct weir__external_add *add)
 {
     struct weir__external_topic *topic = add->topic;
     bool is_right = topic->place.is_right;
-    struct weir__buf bytes = {0};
+    struct weir__buf bytes = {0}, body = {0};
+
+    if (!weir__external_write_body(&body, weir__slice_of(add->body, add->len),
+                                   topic->place.body)) {
+        weir__buf_fini(&body);
+        answer(add, WEIR_ENOMEM, "~");
+        return;
+    }
 
     if (topic->is_stream) {
         weir__resp_command(&bytes, 5);
@@ -63,7 +70,8 @@ static void send_add(struct weir__external_add *add)
         weir__resp_str(&bytes, is_right ? "LPUSH" : "RPUSH");
         weir__resp_str(&bytes, topic->place.key);
     }
-    weir__resp_bytes(&bytes, weir__slice_of(add->json, add->len));
+    weir__resp_bytes(&bytes, weir__buf_slice(&body));
+    weir__buf_fini(&body);
     add->request.done = on_added;
     weir__place_send(topic->base.place, &bytes, NULL, WEIR__SEND_ONCE,
                      &add->request);
@@ -181,19 +189,17 @@ int weir__external_add(struct weir__store_topic *base,
     struct weir__external_topic *topic = weir__external_topic_of(base);
     struct weir_slice body = job->record->body;
     struct weir__external_add *add;
-    size_t len;
 
     if (!is_plain(job))
         return WEIR_EKIND;
     if (body.len == 0)
         body = weir__slice_of(nil, sizeof(nil));
-    len = weir__json_print(body, NULL, 0);
-    add = len == 0 ? NULL : weir__mem_grow(NULL, sizeof(*add) + len + 1, 1);
+    add = weir__mem_grow(NULL, sizeof(*add) + body.len, 1);
     if (add == NULL)
         return WEIR_ENOMEM;
     *add = (struct weir__external_add){
-        .topic = topic, .fn = fn, .arg = arg, .len = len};
-    (void)weir__json_print(body, add->json, len + 1); /* it fits */
+        .topic = topic, .fn = fn, .arg = arg, .len = body.len};
+    memcpy(add->body, body.ptr, body.len);
     *topic->adds_end = add;
     topic->adds_end = &add->next;
     weir__topic_mark(&topic->base);

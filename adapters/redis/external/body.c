@@ -7,25 +7,66 @@
 #include "adapters/redis/external/private.h"
 #include "adapters/redis/pack.h"
 #include "core/text.h"
+#include "core/utf8.h"
 
 /* What others write into a list or a stream, as bodies of jobs. */
 
 enum { PAST_FIELDS = 9 };
 
-/* One msgpack value, or one JSON text. JSON begins with a byte below 0x80; of
- * msgpack only small integers do, and those count where they are no JSON. */
-static bool read_bytes(struct weir__buf *buf, struct weir_slice raw)
-{
-    bool is_msgpack = raw.len > 0 && weir__msgpack_check(raw) == WEIR_OK;
+const char *const weir__external_body_names[] = {[WEIR__AUTO] = "",
+                                                 [WEIR__JSON] = "json",
+                                                 [WEIR__TEXT] = "text",
+                                                 [WEIR__MSGPACK] = "msgpack"};
 
-    if (raw.len > 0 && !(is_msgpack && raw.ptr[0] >= 0x80) &&
+/* With auto: msgpack that begins with a byte from 0x80 on, or JSON, or text.
+ * JSON begins with a byte below 0x80. Of msgpack only integers of one byte do,
+ * which nobody writes who means the text of that byte. */
+static bool read_bytes(struct weir__buf *buf, struct weir_slice raw,
+                       uint32_t form)
+{
+    bool is_auto = form == WEIR__AUTO;
+
+    if ((form == WEIR__MSGPACK ||
+         (is_auto && raw.len > 0 && raw.ptr[0] >= 0x80)) &&
+        weir__msgpack_check(raw) == WEIR_OK) {
+        weir__buf_append(buf, raw.ptr, raw.len);
+        return true;
+    }
+    if ((form == WEIR__JSON || is_auto) && raw.len > 0 &&
         weir__json_to_msgpack(raw, buf, NULL) == WEIR_OK)
         return true;
-    if (is_msgpack)
-        weir__buf_append(buf, raw.ptr, raw.len);
-    else
-        weir__pack_str(buf, raw.ptr, raw.len);
-    return is_msgpack;
+    weir__pack_str(buf, raw.ptr, raw.len);
+    return (form == WEIR__TEXT || is_auto) && weir__utf8_valid(raw) == raw.len;
+}
+
+/* The bytes of a msgpack string; false: another value. */
+static bool read_text(struct weir_slice *body)
+{
+    struct weir_value value = {.type = WEIR_TYPE_NONE};
+
+    (void)weir__msgpack_head(*body, &value);
+    if (value.type == WEIR_TYPE_STR)
+        *body = value.as.bytes;
+    return value.type == WEIR_TYPE_STR;
+}
+
+bool weir__external_write_body(struct weir__buf *buf, struct weir_slice body,
+                               uint32_t form)
+{
+    size_t from = buf->len, len;
+
+    if (form == WEIR__MSGPACK) {
+        weir__buf_append(buf, body.ptr, body.len);
+    } else if (form != WEIR__TEXT || !read_text(&body)) {
+        len = weir__json_print(body, NULL, 0);
+        if (len == 0 || weir__buf_reserve(buf, len + 1) == NULL)
+            return false;
+        (void)weir__json_print(body, (char *)buf->ptr + from, len + 1);
+        buf->len = from + len;
+    } else {
+        weir__buf_append(buf, body.ptr, body.len);
+    }
+    return !buf->failed;
 }
 
 static void pack_map(struct weir__buf *buf, size_t pairs)
@@ -54,7 +95,7 @@ static void pack_fields(struct weir__buf *buf, const struct redisReply *fields)
 }
 
 bool weir__external_read_body(struct weir__buf *buf,
-                              const struct redisReply *raw,
+                              const struct redisReply *raw, uint32_t form,
                               struct weir__external_entry *entry)
 {
     struct weir_slice bytes = weir__slice_str(""), field;
@@ -74,7 +115,7 @@ bool weir__external_read_body(struct weir__buf *buf,
     entry->raw_len = buf->len - entry->raw_at;
     entry->body_at = is_map ? entry->raw_at : buf->len;
     if (!is_map)
-        is_sound = read_bytes(buf, bytes);
+        is_sound = read_bytes(buf, bytes, form);
     entry->body_len = buf->len - entry->body_at;
     return is_sound;
 }
@@ -143,18 +184,25 @@ int64_t weir__external_added_ms(const struct weir__external_topic *topic,
 
 /* --- back from the outbox ----------------------------------------------- */
 
-/* As an entry's bytes. A small integer could be read as JSON there: it is
- * written in two bytes. */
-static void write_body(struct weir__buf *buf, struct weir_slice body)
+/* As an entry's bytes. With auto they stay msgpack; a small integer could be
+ * read as JSON there, so it is written in two bytes. */
+static void write_body(struct weir__buf *buf, struct weir_slice body,
+                       uint32_t form)
 {
     const uint8_t longer[] = {0xcc, body.len == 1 ? body.ptr[0] : 0};
+    struct weir__buf entry = {0};
 
-    if (body.len == 1 && body.ptr[0] < 0x80)
+    if (form == WEIR__AUTO && body.len == 1 && body.ptr[0] < 0x80)
         body = weir__slice_of(longer, sizeof(longer));
+    else if (form != WEIR__AUTO &&
+             weir__external_write_body(&entry, body, form))
+        body = weir__buf_slice(&entry);
     weir__resp_bytes(buf, body);
+    weir__buf_fini(&entry);
 }
 
-void weir__external_write_undeliverable(struct weir__buf *buf,
+void weir__external_write_undeliverable(const struct weir__store_topic *topic,
+                                        struct weir__buf *buf,
                                         const struct weir__undeliverable *job)
 {
     const struct weir__record broken = {.body = job->stored};
@@ -166,7 +214,7 @@ void weir__external_write_undeliverable(struct weir__buf *buf,
     (void)weir__origin_read(record->headers, &origin); /* else made */
     weir__external_write_past(&past, record, 0);
     weir__resp_bytes(buf, origin.id);
-    write_body(buf, record->body);
+    write_body(buf, record->body, topic->options->body);
     weir__resp_bytes(buf, weir__buf_slice(&past));
     buf->failed = buf->failed || past.failed;
     weir__buf_fini(&past);

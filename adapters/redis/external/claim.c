@@ -75,9 +75,10 @@ static bool read_entry(struct weir__external_lease *lease, size_t index,
     entry->id_at = lease->bytes.len;
     entry->id_len = id.len;
     weir__buf_append(&lease->bytes, id.ptr, id.len);
-    run->is_malformed = !weir__external_read_body(
-                            &lease->bytes, reply->element[at + 1], entry) ||
-                        !weir__id_is_sound(id);
+    run->is_malformed =
+        !weir__external_read_body(&lease->bytes, reply->element[at + 1],
+                                  lease->topic->base.options->body, entry) ||
+        !weir__id_is_sound(id);
     entry->is_kept = !weir__slice_equal(past, weir__slice_str("-"));
     weir__external_read_past(past, &run->record, &run->blamed);
     run->is_suspect = run->record.counters.crashes > 0;
@@ -272,11 +273,12 @@ static void write_claim(struct weir__buf *bytes,
     const struct weir__options *options = topic->base.options;
     bool is_stream = topic->is_stream;
     const char *key = weir__external_key(topic);
+    const char *body = weir__external_body_names[options->body];
 
     weir__resp_eval(bytes,
                     is_stream ? &weir__script_external_claim_stream
                               : &weir__script_external_claim_list,
-                    9, is_stream ? 10 : 8);
+                    9, is_stream ? 11 : 9);
     weir__prefix_keys(bytes, &topic->base.prefix,
                       "meta wait run lease held past auto");
     weir__resp_str(bytes, key);
@@ -290,6 +292,7 @@ static void write_claim(struct weir__buf *bytes,
         weir__resp_int(bytes, options->auto_ack);
         weir__claim_write_server(bytes, &topic->base);
         weir__resp_str(bytes, weir__external_end(options->end == WEIR__RIGHT));
+        weir__resp_str(bytes, body);
         return;
     }
     weir__resp_str(bytes, weir__external_group(topic));
@@ -297,6 +300,7 @@ static void write_claim(struct weir__buf *bytes,
     weir__resp_str(bytes, options->start != 0 ? "$" : "0");
     weir__resp_int(bytes, options->claim_idle);
     weir__claim_write_server(bytes, &topic->base);
+    weir__resp_str(bytes, body);
 }
 
 void weir__external_flush_claim(struct weir__external_topic *topic)

@@ -129,10 +129,12 @@ static void serve(struct weir__store_topic *base)
         topic->found_ns = 0;
         weir__external_stop_waiting(topic);
     }
-    if (topic->served_end != base->options->end)
+    if (topic->served_end != base->options->end ||
+        topic->served_body != base->options->body)
         topic->found_ns = 0;
     memcpy(topic->served_key, base->options->key, sizeof(topic->served_key));
     topic->served_end = base->options->end;
+    topic->served_body = base->options->body;
 }
 
 static void listen(struct weir__store_topic *topic)

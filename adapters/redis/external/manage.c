@@ -8,7 +8,7 @@
 /* Requests about entries: first where these are, then counts, or calls of a
  * script that deletes some until there are no more. */
 
-enum { PLACE = 3 };
+enum { PLACE = 4 };
 
 /* --- where the entries are ---------------------------------------------- */
 
@@ -29,30 +29,49 @@ void weir__external_find(struct weir__external_topic *topic,
                      WEIR__SEND_AGAIN, request);
 }
 
+/* A text of the reply: stored with the topic, else of its last worker. */
+static struct weir_slice text_at(const struct redisReply *reply, size_t at)
+{
+    struct weir_slice text = {0};
+
+    if (!weir__reply_str(reply, at, &text) || text.len == 0)
+        (void)weir__reply_str(reply, at + PLACE, &text);
+    return text;
+}
+
 /* The end as it is said by the topic's options, else by the reply. */
 static bool choose_end(const struct weir__external_topic *topic,
                        const struct redisReply *reply)
 {
-    struct weir_slice text = {0};
+    return topic->base.options->end == WEIR__RIGHT ||
+           weir__slice_equal(text_at(reply, 3), weir__slice_str("right"));
+}
 
-    if (topic->base.options->end == WEIR__RIGHT)
-        return true;
-    if (!weir__reply_str(reply, PLACE, &text) || text.len == 0)
-        (void)weir__reply_str(reply, 2 * PLACE, &text);
-    return weir__slice_equal(text, weir__slice_str("right"));
+/* How bodies are read, in the same way. */
+static uint32_t choose_body(const struct weir__external_topic *topic,
+                            const struct redisReply *reply)
+{
+    struct weir_slice text = text_at(reply, 4);
+    uint32_t body = WEIR__MSGPACK;
+
+    if (topic->base.options->body != WEIR__AUTO)
+        return topic->base.options->body;
+    while (body != WEIR__AUTO &&
+           !weir__slice_equal(text,
+                              weir__slice_str(weir__external_body_names[body])))
+        body--;
+    return body;
 }
 
 static void choose(char *to, const char *served, const struct redisReply *reply,
                    size_t at, const char *usual)
 {
-    struct weir_slice text = weir__slice_str(usual), found;
+    struct weir_slice text = weir__slice_str(served);
 
-    if (weir__reply_str(reply, at + PLACE, &found) && found.len > 0)
-        text = found;
-    if (weir__reply_str(reply, at, &found) && found.len > 0)
-        text = found;
-    if (served[0] != '\0')
-        text = weir__slice_str(served);
+    if (text.len == 0)
+        text = text_at(reply, at);
+    if (text.len == 0)
+        text = weir__slice_str(usual);
     if (text.len > WEIR__SOURCE_MAX)
         text.len = WEIR__SOURCE_MAX;
     memcpy(to, text.ptr, text.len);
@@ -77,6 +96,7 @@ int weir__external_found(const struct weir__external_topic *topic, int code,
     if (!topic->is_stream)
         ret_place->group[0] = '\0';
     ret_place->is_right = choose_end(topic, reply);
+    ret_place->body = choose_body(topic, reply);
     code = weir__topic_check_key(&topic->base, weir__slice_str(ret_place->key));
     if (code != WEIR_OK)
         return code;

@@ -71,6 +71,7 @@ enum { WEIR__SOURCE_MAX = sizeof(((struct weir__options *)NULL)->key) - 1 };
  * else from its right. */
 struct weir__external_place {
     bool is_right;
+    uint32_t body; /* how bodies are read, a value of the option `body` */
     char key[WEIR__SOURCE_MAX + 1];
     char group[WEIR__SOURCE_MAX + 1];
 };
@@ -81,7 +82,7 @@ struct weir__external_topic {
     bool is_stream;
     char consumer[WEIR__REDIS_PREFIX_CAP + WEIR_MAX_TOPIC + 1];
     char served_key[WEIR__SOURCE_MAX + 1]; /* option key as last served */
-    uint32_t served_end;                   /* option end as well */
+    uint32_t served_end, served_body;      /* options end and body as well */
 
     size_t entry_bytes; /* what an entry costs, running mean */
 
@@ -119,12 +120,21 @@ const char *weir__external_group(const struct weir__external_topic *topic);
 
 /* --- external/body.c ------------------------------------------------------ */
 
+/* The values of the option `body` as they are stored; auto is "". */
+extern const char *const weir__external_body_names[4];
+
 /* Append what one element of a reply holds: `raw` is a string, or the fields of
- * an entry of a stream. False: neither msgpack nor JSON; the body is then its
- * text. */
+ * an entry of a stream. `form` is a value of the option `body`. False: these
+ * bytes have another form; the body is then their text. */
 bool weir__external_read_body(struct weir__buf *buf,
-                              const struct redisReply *raw,
+                              const struct redisReply *raw, uint32_t form,
                               struct weir__external_entry *entry);
+
+/* Append a msgpack body as an entry has it: JSON with auto and json, the bytes
+ * of a string with text (of another value its JSON). False: out of memory, or
+ * no msgpack. */
+bool weir__external_write_body(struct weir__buf *buf, struct weir_slice body,
+                               uint32_t form);
 
 /* When an entry was added: the id of a stream's says it. 0: nobody knows. */
 int64_t weir__external_added_ms(const struct weir__external_topic *topic,
@@ -140,7 +150,8 @@ void weir__external_write_past(struct weir__buf *buf,
                                uint32_t blamed);
 
 /* What the script `undeliverable` is told of a job that was an entry. */
-void weir__external_write_undeliverable(struct weir__buf *buf,
+void weir__external_write_undeliverable(const struct weir__store_topic *topic,
+                                        struct weir__buf *buf,
                                         const struct weir__undeliverable *job);
 
 /* --- external/claim.c ----------------------------------------------------- */

@@ -93,7 +93,8 @@ struct weir__kind {
      * three arguments. NULL: the kind has no outbox. */
     const struct weir__script *undeliverable;
     const char *undeliverable_keys;
-    void (*write_undeliverable)(struct weir__buf *buf,
+    void (*write_undeliverable)(const struct weir__store_topic *topic,
+                                struct weir__buf *buf,
                                 const struct weir__undeliverable *job);
     /* Settles an overdue run. NULL: its leases are renewed no longer. */
     struct weir__overdue *(*overdue_new)(void);

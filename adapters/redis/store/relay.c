@@ -248,7 +248,7 @@ static void write_job(struct weir__buf *bytes, const struct weir__relay *relay,
         record.added_ms = weir__seq_ms(relay->seq);
         job->record = &record;
     }
-    relay->box->topic->kind->write_undeliverable(bytes, job);
+    relay->box->topic->kind->write_undeliverable(relay->box->topic, bytes, job);
 }
 
 static void write_jobs(struct weir__buf *bytes, const struct weir__relay *relay,

@@ -53,7 +53,7 @@ TEST(fields_become_the_body_and_a_field_body_is_the_value_itself)
 
     EXPECT_STR("5-1", redis_text(proc, "XADD t 5-1 order 7 kind close"));
     EXPECT_STR("5-2", redis_text(proc, "XADD t 5-2 body %s", "{\"a\": 1}"));
-    EXPECT_STR("5-3", redis_text(proc, "XADD t 5-3 body %s", "{oops"));
+    EXPECT_STR("5-3", redis_text(proc, "XADD t 5-3 body %s", "\xc1oops"));
     EXPECT_INT(3, host_claim(host, 10, 60000));
     run = host_take(host);
     EXPECT_STR("5-1", run_id(run));
@@ -73,6 +73,21 @@ TEST(fields_become_the_body_and_a_field_body_is_the_value_itself)
     EXPECT_INT(0, host->refused);
     EXPECT_INT(3, redis_int(proc, "XLEN t"));
     expect_clean();
+}
+
+TEST(the_option_body_says_how_a_field_body_is_read)
+{
+    struct host *host = stream_open("w1");
+
+    host_serve(host, "body=text");
+    EXPECT_STR("5-1", redis_text(proc, "XADD t 5-1 body 12"));
+    EXPECT_STR("5-2", redis_text(proc, "XADD t 5-2 kind 12"));
+    EXPECT_INT(2, host_claim(host, 10, 60000));
+    EXPECT_TRUE(body_is(host_take(host), "\xa2"
+                                         "12"));
+    EXPECT_TRUE(body_is(host_take(host), "\x81\xa4kind\xa2"
+                                         "12"));
+    EXPECT_STR("text", redis_text(proc, "HGET weir:{t}:meta body"));
 }
 
 TEST(a_group_that_is_missing_is_made_where_it_should_start)

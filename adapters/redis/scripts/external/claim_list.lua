@@ -8,7 +8,7 @@
 -- ARGV  kind, room (0: only look), lease ms, revision of the stored options
 --       that the worker knows, name of the list if it is not the topic's, 1
 --       for auto-ack, which server answers (server.lua), the end that the list
---       is taken from: 'right', else left
+--       is taken from: 'right', else left; how bodies are read, '' for auto
 -- Reply { time in us, token, us until there is more to do (0: now, -1: nothing
 --         waits), entries, revision * 2 (+ 1 if paused),
 --         id, bytes, past, due ms, ..., and what was set aside, if anything
@@ -30,9 +30,10 @@ local list, room = KEYS[8], tonumber(ARGV[2])
 local stored = external_kind(keys.meta, ARGV[1])
 if stored ~= ARGV[1] then return { -1, stored } end
 local options = call('HMGET', keys.meta, 'paused', 'revision', 'key',
-                     'server', 'end')
-if (options[3] or '') ~= ARGV[5] or (options[5] or '') ~= ARGV[8] then
-  call('HSET', keys.meta, 'key', ARGV[5], 'end', ARGV[8])
+                     'server', 'end', 'body')
+if (options[3] or '') ~= ARGV[5] or (options[5] or '') ~= ARGV[8] or
+   (options[6] or '') ~= ARGV[9] then
+  call('HSET', keys.meta, 'key', ARGV[5], 'end', ARGV[8], 'body', ARGV[9])
 end
 external_meet(keys, options[4], ARGV[7], tonumber(ARGV[3]), now)
 external_expire(keys, now)

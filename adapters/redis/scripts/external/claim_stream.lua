@@ -8,7 +8,7 @@
 -- ARGV  kind, room (0: only look), lease ms, revision of the stored options
 --       that the worker knows, name of the stream if it is not the topic's,
 --       group, consumer, where a new group starts, claim_idle in ms, which
---       server answers (server.lua)
+--       server answers (server.lua), how bodies are read, '' for auto
 -- Reply { time in us, token, us until there is more to do (0: now, -1: nothing
 --         waits), entries, revision * 2 (+ 1 if paused),
 --         id, bytes or { field, value, ... }, past, due ms, ... }; where there
@@ -33,9 +33,10 @@ local group, consumer = ARGV[6], ARGV[7]
 local stored = external_kind(keys.meta, ARGV[1])
 if stored ~= ARGV[1] then return { -1, stored } end
 local options = call('HMGET', keys.meta, 'paused', 'revision', 'key', 'swept',
-                     'cursor', 'group', 'server')
-if (options[3] or '') ~= ARGV[5] or options[6] ~= group then
-  call('HSET', keys.meta, 'key', ARGV[5], 'group', group)
+                     'cursor', 'group', 'server', 'body')
+if (options[3] or '') ~= ARGV[5] or options[6] ~= group or
+   (options[8] or '') ~= ARGV[11] then
+  call('HSET', keys.meta, 'key', ARGV[5], 'group', group, 'body', ARGV[11])
 end
 external_meet(keys, options[7], ARGV[10], tonumber(ARGV[3]), now)
 external_expire(keys, now)
