@@ -5,13 +5,18 @@
 #include "adapters/cli/ask.h"
 #include "adapters/cli/output.h"
 
+enum { NEW };
+
+static const struct weir__flag pause_flags[] = {
+    [NEW] = {"new", NULL, "make the topic, paused, if it does not exist"},
+};
+
+/* A mistyped topic is not to be made. */
 static int ask_pause(struct weir__ask *ask)
 {
     int rc = weir__client_ask_kind(&ask->client, ask->topic);
 
-    if (rc == WEIR_ENOTFOUND)
-        weir__ask_new_topic(ask);
-    else if (rc < 0)
+    if (rc < 0 && (rc != WEIR_ENOTFOUND || ask->args->value[NEW] == NULL))
         return rc;
     return weir_reactor_pause(ask->client.reactor, ask->topic, true,
                               weir__ask_on_code, ask);
@@ -23,7 +28,6 @@ static void on_stats(int code, const struct weir_stats *stats, void *arg)
     weir__client_finish(arg, code);
 }
 
-/* A mistyped topic is not to be made. */
 static int ask_resume(struct weir__ask *ask)
 {
     int code = weir_reactor_stats(ask->client.reactor, ask->topic, on_stats,
@@ -41,7 +45,6 @@ static enum weir__exit print(struct weir__ask *ask)
 {
     bool is_paused = ask->command == &weir__cmd_pause;
 
-    weir__ask_note_new(ask);
     if (ask->client.cli->json)
         return weir__print_object(
             WEIR__OBJECT(weir__field_str("topic", ask->topic),
@@ -53,13 +56,14 @@ static enum weir__exit print(struct weir__ask *ask)
 const struct weir__command weir__cmd_pause = {
     .name = "pause",
     .operands = "TOPIC",
+    WEIR__FLAGS(pause_flags),
     .summary = "Let no more jobs of a topic through",
     .details = "Every worker obeys within 1 s; jobs that run are not "
-               "interrupted, and jobs can\nstill be added. The topic is made "
-               "when it does not exist. With --json:\n{\"topic\",\"paused\"}.",
+               "interrupted, and jobs can\nstill be added. With --json: "
+               "{\"topic\",\"paused\"}.",
     .example = "weir pause order.close",
     .exits = "0 paused, also when it was before, 2 wrong usage,\n"
-             "  5 server unreachable",
+             "  3 no such topic, 5 server unreachable",
     .ask = ask_pause,
     .print = print,
 };

@@ -188,7 +188,7 @@ def a_purge_deletes_packs_that_wait_and_run(place):
 
 @test
 def a_pause_holds_packs_of_keys_and_a_resume_lets_them_go_on(place):
-    place.ok("pause", "t")
+    place.ok("pause", "t", "--new")
     add_packs(place, mixed("ab", 60))
     worker = trace(place)
     await_sleepers(place)

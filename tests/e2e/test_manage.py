@@ -74,7 +74,7 @@ def a_dead_job_cannot_be_rescheduled(place):
 
 @test
 def a_paused_topic_lets_nothing_through_until_it_is_resumed(place):
-    expect({"topic": "t", "paused": True}, place.ok("pause", "t"))
+    expect({"topic": "t", "paused": True}, place.ok("pause", "t", "--new"))
     place.add("t", "1")
     worker = place.work(place.echo())
     eventually(lambda: place.stats("t")["paused"], "it is paused")
@@ -167,15 +167,23 @@ def an_unknown_topic_suggests_the_nearest(place):
 def a_new_topic_says_which_one_may_be_meant(place):
     place.add("order.close", "1", "--delay", "1h")
     place.ok("topic", "set", "order.close", "weight=2")
-    for line in (("pause", "order.clos"),
-                 ("topic", "set", "order.clse", "weight=1")):
-        wanted = ('weir: topic "%s" is new; did you mean "order.close"?'
-                  % (line[1] if line[0] == "pause" else line[2]))
-        for sentences in ([wanted], []):  # then it is new no more
-            result = place.weir(*line)
-            expect([0, sentences], [result.code, result.sentences])
+    wanted = 'weir: topic "order.clse" is new; did you mean "order.close"?'
+    for sentences in ([wanted], []):  # then it is new no more
+        result = place.weir("topic", "set", "order.clse", "weight=1")
+        expect([0, sentences], [result.code, result.sentences])
+
+
+@test
+def no_topic_is_made_by_a_pause_that_does_not_ask_for_it(place):
+    place.add("order.close", "1", "--delay", "1h")
+    place.weir("pause", "order.clos").expect_complaint(
+        3, 'there is no topic "order.clos"; did you mean "order.close"?')
+    place.weir("pause", "invoice").expect_complaint(3, '"invoice"')
+    expect(["order.close"], [
+        name for name in place.ok("topic", "list")["topics"]])
     expect([], place.weir("pause", "order.close").sentences)
-    expect([], place.weir("pause", "invoice").sentences)
+    expect({"topic": "invoice", "paused": True},
+           place.ok("pause", "invoice", "--new"))
 
 
 @test

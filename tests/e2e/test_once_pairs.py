@@ -42,7 +42,7 @@ def keys(place):
 
 @test
 def a_pause_leaves_keys_with_their_jobs(place):
-    place.ok("pause", "t")
+    place.ok("pause", "t", "--new")
     worker = trace(place)
     await_sleepers(place)
     place.add("t", "1", "--unique", "k")
