@@ -12,7 +12,6 @@
 
 #include <weir/worker.h>
 
-#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,10 +48,12 @@ struct asked {
 
 struct report {
     struct weir__client client;
-    const char *topic;       /* NULL: several */
-    const char *pattern;     /* of those; NULL: all */
-    struct weir__topics all; /* an answer may still come when it is over, */
-    struct asked *asked;     /* likewise; of each topic */
+    const char *topic;           /* NULL: several */
+    const char *const *patterns; /* of those, or their names */
+    size_t pattern_count;        /* 0: all topics */
+    const char *missing;         /* one of them that no topic matches */
+    struct weir__topics all;     /* an answer may still come when it is over, */
+    struct asked *asked;         /* likewise; of each topic */
     struct weir__stats_row *rows;
     size_t count;   /* of topics */
     size_t next;    /* the first one that was not asked for */
@@ -286,15 +287,9 @@ static int ask_all(struct report *report)
                                : report->code;
 }
 
-static void keep_matching(struct report *report)
+static bool is_pattern(const char *operand)
 {
-    struct weir__topics *all = &report->all;
-    size_t kept = 0;
-
-    for (size_t i = 0; i < all->count; i++)
-        if (fnmatch(report->pattern, all->names[i], 0) == 0)
-            memmove(all->names[kept++], all->names[i], sizeof(all->names[0]));
-    all->count = kept;
+    return strpbrk(operand, "*?[") != NULL;
 }
 
 static int ask_names(struct report *report)
@@ -303,14 +298,15 @@ static int ask_names(struct report *report)
 
     if (rc == WEIR_OK)
         rc = weir__client_wait(&report->client);
-    if (report->pattern != NULL)
-        keep_matching(report);
+    report->missing = weir__topics_keep(&report->all, report->patterns,
+                                        report->pattern_count);
     report->count = report->all.count;
-    if (rc != WEIR_OK || report->count > 0 || report->is_watching ||
-        report->is_stopped)
+    if (rc != WEIR_OK || report->is_watching || report->is_stopped)
         return rc;
-    if (report->pattern != NULL)
+    if (report->missing != NULL)
         return WEIR_ENOTFOUND;
+    if (report->count > 0)
+        return rc;
     weir__note(report->client.cli, "there are no topics yet");
     return rc;
 }
@@ -408,13 +404,16 @@ static void tell_away(struct report *report)
 static enum weir__exit refuse(struct report *report, int code)
 {
     weir__screen_close(&report->screen);
-    if (code == WEIR_ENOTFOUND && report->pattern != NULL) {
+    if (code == WEIR_ENOTFOUND && report->missing != NULL &&
+        is_pattern(report->missing)) {
         weir__complain("there is no topic that matches \"%s\"",
-                       report->pattern);
+                       report->missing);
         return WEIR__EXIT_NOT_FOUND;
     }
     if (code == WEIR_ENOTFOUND)
-        return weir__client_not_found(&report->client, report->topic, NULL);
+        return weir__client_not_found(
+            &report->client,
+            report->missing != NULL ? report->missing : report->topic, NULL);
     return weir__client_exit(
         &report->client, code == WEIR_EUNKNOWN ? WEIR_ECONN : code, "stats");
 }
@@ -495,11 +494,10 @@ static enum weir__exit watch(struct report *report)
     return rc;
 }
 
-/* Of a topic, of those that a pattern has, or of all. */
+/* Of a topic, of those that have a name or match a pattern, or of all. */
 static bool read_args(struct report *report, const struct weir__cli *cli,
                       const struct weir__args *args)
 {
-    const char *operand = args->operand_count > 0 ? args->operand[0] : NULL;
     const char *sort = args->value[SORT];
 
     report->is_watching = args->value[WATCH] != NULL;
@@ -512,13 +510,17 @@ static bool read_args(struct report *report, const struct weir__cli *cli,
         report->view.sort = weir__stats_column(sort, report->is_watching);
     if (sort != NULL && report->view.sort < 0)
         return false;
-    if (operand != NULL && strpbrk(operand, "*?[") != NULL) {
-        report->pattern = operand;
-        return true;
+    report->patterns = args->operand;
+    report->pattern_count = args->operand_count;
+    for (size_t i = 0; i < args->operand_count; i++)
+        if (!is_pattern(args->operand[i]) &&
+            !weir__operand_topic(args->operand[i]))
+            return false;
+    if (args->operand_count == 1 && !is_pattern(args->operand[0])) {
+        report->topic = args->operand[0];
+        report->count = 1;
     }
-    report->topic = operand;
-    report->count = operand != NULL ? 1 : 0;
-    return operand == NULL || weir__operand_topic(operand);
+    return true;
 }
 
 static enum weir__exit run(const struct weir__cli *cli,
@@ -545,25 +547,27 @@ static enum weir__exit run(const struct weir__cli *cli,
 
 const struct weir__command weir__cmd_stats = {
     .name = "stats",
-    .operands = "[TOPIC]",
+    .operands = "[TOPIC]...",
     WEIR__FLAGS(flags),
     .summary = "Show counts of one topic, of some or of all",
     .details =
-        "TOPIC may be a pattern as of file names: 'order.*'. Totals "
-        "count since the topic\n"
-        "exists; p50 and p99 are lateness of the last 5 minutes, "
-        "oldest is how long the\n"
-        "first of the ready jobs has been so, also where nobody serves "
-        "the topic (not of\n"
-        "bounded topics and lists). running counts jobs under a lease, "
-        "begun or not (weir\n"
-        "workers calls them held); ended is for how long the first lease "
-        "has been over\n"
-        "whose jobs nobody took back since. workers is how many serve the "
-        "topic, NONE\n"
-        "where jobs wait for one, - where it is not known. A number with + "
-        "is a lower\n"
-        "bound; relaying counts packs of jobs on their way to other topics. "
+        "A TOPIC may be a pattern as of file names: 'order.*'. Totals "
+        "count since the\n"
+        "topic exists; p50 and p99 are lateness of the last 5 minutes. "
+        "oldest is how\n"
+        "long the first of the ready jobs has been so, also where "
+        "nobody serves it (not\n"
+        "of bounded topics and lists). running counts jobs under a lease, "
+        "begun or not\n"
+        "(weir workers calls them held); ended is for how long the first "
+        "lease has been\n"
+        "over whose jobs nobody took back since. workers is how many serve the "
+        "topic,\n"
+        "NONE where jobs wait for one, - where it is not known. A number with "
+        "+ "
+        "is a\n"
+        "lower bound; relaying counts packs of jobs on their way to other "
+        "topics.\n"
         "With --json:\n"
         "{\"topics\":[{\"topic\",\"kind\",\"paused\",\"limited\",\n"
         "\"scheduled\",\"ready\",\"ready_is_exact\",\"oldest_ms\","

@@ -240,8 +240,10 @@ static size_t room_for_topics(struct json_object *workers, size_t width)
 
         widest = len > widest ? len : widest;
     }
-    return width > widest + BESIDE + TOPICS_LEAST ? width - widest - BESIDE
-                                                  : TOPICS_LEAST;
+    if (width <= widest + BESIDE + TOPICS_LEAST)
+        return TOPICS_LEAST;
+    width -= widest + BESIDE;
+    return width < WEIR__TABLE_CELL - 1 ? width : WEIR__TABLE_CELL - 1;
 }
 
 static enum weir__exit print_table(const struct weir__ask *ask)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/cli/screen.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,15 +11,17 @@
 void weir__screen_size(size_t *ret_lines, size_t *ret_width)
 {
     struct winsize size = {0};
+    bool is_terminal = ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0;
+    const char *columns = getenv("COLUMNS");
+    long width = columns != NULL ? strtol(columns, NULL, 10) : 0;
 
-    *ret_lines = 24;
-    *ret_width = 80;
-    if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) < 0)
-        return;
-    if (size.ws_row > 0)
-        *ret_lines = size.ws_row;
-    if (size.ws_col > 0)
-        *ret_width = size.ws_col;
+    *ret_lines = size.ws_row > 0 ? size.ws_row : 24;
+    if (width > 0)
+        *ret_width = (size_t)width;
+    else if (is_terminal)
+        *ret_width = size.ws_col > 0 ? size.ws_col : 80;
+    else
+        *ret_width = SIZE_MAX;
 }
 
 bool weir__screen_is_there(void)

@@ -13,7 +13,8 @@ struct weir__screen {
     bool is_open;
 };
 
-/* Lines and characters a line; 24 and 80 where stdout does not tell. */
+/* Lines and characters a line. $COLUMNS counts before the terminal. A file has
+ * lines of any length. 24 and 80 where a terminal does not tell. */
 void weir__screen_size(size_t *ret_lines, size_t *ret_width);
 
 /* Whether stdout is a terminal that has one; TERM is none or not "dumb". */

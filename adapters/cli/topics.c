@@ -4,7 +4,9 @@
 #include "core/mem.h"
 #include "core/nearest.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
+#include <string.h>
 
 static int keep(struct weir__topics *topics, const char *topic)
 {
@@ -66,4 +68,35 @@ void weir__topics_near(struct weir__client *client, const char *topic,
     (void)snprintf(ret_near, WEIR_MAX_TOPIC + 1, "%s",
                    near != NULL ? near : ""); /* fits */
     weir__topics_fini(&topics);
+}
+
+/* --- choosing ------------------------------------------------------------- */
+
+static bool is_any(const char *name, const char *const *patterns, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (fnmatch(patterns[i], name, 0) == 0)
+            return true;
+    return false;
+}
+
+const char *weir__topics_keep(struct weir__topics *topics,
+                              const char *const *patterns, size_t count)
+{
+    const char *missing = NULL;
+    size_t kept = 0;
+
+    for (size_t i = 0, at = 0; i < count && missing == NULL; i++, at = 0) {
+        while (at < topics->count &&
+               fnmatch(patterns[i], topics->names[at], 0) != 0)
+            at++;
+        if (at == topics->count)
+            missing = patterns[i];
+    }
+    for (size_t i = 0; i < topics->count; i++)
+        if (count == 0 || is_any(topics->names[i], patterns, count))
+            memmove(topics->names[kept++], topics->names[i],
+                    sizeof(topics->names[0]));
+    topics->count = kept;
+    return missing;
 }

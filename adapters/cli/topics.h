@@ -19,6 +19,12 @@ struct weir__topics {
 int weir__topics_ask(struct weir__client *client,
                      struct weir__topics *ret_topics);
 
+/* Keep the names that match one of `count` patterns as of file names; a name
+ * matches itself, and with no pattern all stay. Returns the first pattern that
+ * no name matches, NULL if there is none. */
+const char *weir__topics_keep(struct weir__topics *topics,
+                              const char *const *patterns, size_t count);
+
 void weir__topics_fini(struct weir__topics *topics);
 
 /* The topic whose name is nearest to that of `topic`, which does not exist; ""

@@ -420,8 +420,14 @@ int weir__json_read_init(struct weir__json_read *read, struct weir_slice json,
     read->start = read->at = json.ptr;
     read->end = json.len == 0 ? json.ptr : json.ptr + json.len;
     read->err = err;
-    return json.len > 0 ? WEIR_OK
-                        : weir__error_set(err, WEIR_EINVAL, "json: empty text");
+    if (json.len == 0)
+        return weir__error_set(err, WEIR_EINVAL, "json: empty text");
+    if (json.len >= 3 && memcmp(json.ptr, "\xef\xbb\xbf", 3) == 0)
+        return weir__error_set(
+            err, WEIR_EINVAL,
+            "json: begins with a byte order mark (EF BB BF): "
+            "save it as UTF-8 without one");
+    return WEIR_OK;
 }
 
 int weir__json_read_end(struct weir__json_read *read)

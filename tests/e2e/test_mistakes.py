@@ -47,8 +47,9 @@ USAGE = [
     ("stats a/b",
      'topic "a/b" is not allowed at byte 2: use letters, digits and . _ : '
      "-"),
-    ("stats t u",
-     'stats does not know what to do with "u"; see weir stats --help'),
+    ("stats t u/v",
+     'topic "u/v" is not allowed at byte 2: use letters, digits and . _ : '
+     "-"),
     ("stats --watsh",
      "unknown option --watsh; did you mean --watch?"),
     ("add",

@@ -237,7 +237,7 @@ def a_worker_names_1000_topics_in_byte_order(place):
     told = place.ok("workers")["workers"][0]
     expect(["topic-%04d" % i for i in range(1000)], topics_of(told))
     expect(1001, told["topics_total"])
-    lines = place.weir("workers").out.splitlines()
+    lines = place.weir("workers", env={"COLUMNS": "80"}).out.splitlines()
     named, rest = re.search(r"(topic-\S+) \+(\d+) ", lines[1]).groups()
     expect(1001, len(named.split(",")) + int(rest))
     expect_true(max(len(line) for line in lines) <= 80, "it fits: %r" % lines)

@@ -82,62 +82,6 @@ TEST(a_body_that_is_no_value_is_malformed_and_kept_with_the_dead)
     EXPECT_INT(0, host_dead(host, 10));
 }
 
-static const struct {
-    const char *entry,
-        *body[4]; /* auto, json, text, msgpack; NULL: malformed */
-} forms[] = {
-    {"apple",
-     {"\xa5"
-      "apple",
-      NULL,
-      "\xa5"
-      "apple",
-      NULL}},
-    {"x", {"\xa1x", NULL, "\xa1x", "x"}},
-    {"", {"\xa0", NULL, "\xa0", NULL}},
-    {"12",
-     {"\x0c", "\x0c",
-      "\xa2"
-      "12",
-      NULL}},
-    {"{oops", {"\xa5{oops", NULL, "\xa5{oops", NULL}},
-    {"[1]", {"\x91\x01", "\x91\x01", "\xa3[1]", NULL}},
-    {"\"a\"",
-     {"\xa1"
-      "a",
-      "\xa1"
-      "a",
-      "\xa3\"a\"", NULL}},
-    {"\xc3\xa4", {"\xa2\xc3\xa4", NULL, "\xa2\xc3\xa4", NULL}},
-    {"\x81\xa1n\x04", {"\x81\xa1n\x04", NULL, NULL, "\x81\xa1n\x04"}},
-    {"\xff\xfe", {NULL, NULL, NULL, NULL}},
-    /* Both a character and a digit, and an int16 of msgpack. */
-    {"\xd1\x80\x31",
-     {"\xd1\x80\x31", NULL, "\xa3\xd1\x80\x31", "\xd1\x80\x31"}},
-};
-
-TEST(the_option_body_says_how_entries_are_read)
-{
-    static const char *const options[] = {"body=auto", "body=json", "body=text",
-                                          "body=msgpack"};
-    struct host *host = host_open_kind("w1", "list");
-
-    for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++)
-        for (size_t form = 0; form < 4; form++) {
-            struct weir__run *run;
-
-            host_serve(host, options[form]);
-            EXPECT_INT(1, redis_int(proc, "RPUSH t %s", forms[i].entry));
-            EXPECT_INT(1, host_claim(host, 10, 60000));
-            run = host_take(host);
-            EXPECT_INT(forms[i].body[form] == NULL, run->is_malformed);
-            if (forms[i].body[form] != NULL)
-                EXPECT_TRUE(body_is(run, forms[i].body[form]));
-            host_settle(host, run, WEIR__OUTCOME_DONE);
-            host_await_settled(host);
-        }
-}
-
 TEST(a_claim_whose_worker_died_comes_back_in_order_and_first)
 {
     struct host *dead = host_open_kind("w1", "list");
