@@ -333,3 +333,47 @@ def a_report_of_weir_bench_is_read_in_narrow_windows_and_on_paper(place):
                                          ".scrollWidth <= innerWidth"))
                 expect([], browser.run(PALE), "%s %s" % (media, scheme))
         expect([], browser.complaints())
+
+
+# Controls that lie outside of what cuts them off, where nothing scrolls there.
+CUT = """
+const cut = (n) => {
+  const at = n.getBoundingClientRect();
+  for (let p = n.parentElement; p; p = p.parentElement) {
+    const style = getComputedStyle(p), box = p.getBoundingClientRect();
+    if (style.clipPath !== 'none') return false;
+    if (p.tagName !== 'DIALOG' && /auto|scroll/.test(style.overflowX))
+      return false;
+    if ((p.tagName === 'DIALOG' || style.overflowX !== 'visible') &&
+        (at.right > box.right + 1 || at.left < box.left - 1)) return true;
+  }
+  return at.right > innerWidth + 1;
+};
+return [...document.querySelectorAll('a, button, input, select, textarea')]
+  .filter((n) => n.offsetParent && cut(n))
+  .map((n) => n.textContent.trim() || n.outerHTML);
+"""
+
+
+@test
+def every_control_can_be_reached_at_every_width(place):
+    die(place, "order.close", ["a reason of ordinary length %d that says what "
+                               "went wrong and where it did" % i
+                               for i in range(3)])
+    place.add("order.close", "1")
+    place.add_lines("a.topic.whose.name.is.as.long.as.others", 2000)
+    with page(place, path="#/") as browser:
+        for width in (1280, 1100, 900, 640, 390):
+            browser.resize(width, 900)
+            for path, word in PLACES:
+                go(browser, path.replace("/t/t", "/t/order.close")
+                   .replace("/j/t", "/j/order.close"))
+                browser.see("No worker" if "workers" in path else word)
+                expect([], browser.run(CUT), "%s at %d px" % (path, width))
+            go(browser, "#/t/order.close/dead")
+            for name in ("Requeue …", "Delete …"):
+                browser.click_text("button", name)
+                browser.see("Cancel", css="dialog")
+                expect([], browser.run(CUT), "%s at %d px" % (name, width))
+                browser.press("Escape")
+                browser.lack("Cancel")
