@@ -18,6 +18,8 @@ static size_t distance(const char *one, const char *other)
 
     if (n > NAME_MAX_LEN || m > NAME_MAX_LEN)
         return FAR;
+    if (strstr(one, "done") != NULL && strstr(other, "dead") != NULL)
+        return FAR; /* the opposite, and no slip */
     for (size_t i = 0; i <= n; i++)
         rows[i][0] = i;
     for (size_t j = 0; j <= m; j++)

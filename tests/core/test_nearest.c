@@ -4,8 +4,9 @@
 #include "tests/harness/test.h"
 
 static const char *const names[] = {
-    "add",  "delay", "retry",
-    "list", "last",  "order.of.forty.letters.as.a.topic.has.it"};
+    "add",    "delay", "retry",
+    "list",   "last",  "order.of.forty.letters.as.a.topic.has.it",
+    "on_dead"};
 
 static const char *name_at(const void *list, size_t i)
 {
@@ -14,7 +15,7 @@ static const char *name_at(const void *list, size_t i)
 
 static const char *nearest(const char *text)
 {
-    const char *name = weir__nearest(text, names, 6, name_at);
+    const char *name = weir__nearest(text, names, 7, name_at);
 
     return name != NULL ? name : "none";
 }
@@ -28,6 +29,12 @@ TEST(a_letter_of_three_may_be_wrong)
     EXPECT_STR("none", nearest("rtr"));
     EXPECT_STR("none", nearest("xylophone"));
     EXPECT_STR("none", nearest(""));
+}
+
+TEST(the_opposite_is_no_slip)
+{
+    EXPECT_STR("none", nearest("on_done"));
+    EXPECT_STR("on_dead", nearest("on_deda"));
 }
 
 TEST(a_name_as_long_as_a_topic_may_have_a_slip)
