@@ -97,6 +97,18 @@ def an_example_that_waits_for_a_server_says_so(place):
 
 
 @test
+def a_source_of_the_page_that_waits_for_a_server_says_so(place):
+    for number in range(4):
+        build_host(place, number)
+        host = subprocess.Popen(["./host", "redis://127.0.0.1:1"], text=True,
+                                cwd=place.dir, stdout=subprocess.DEVNULL,
+                                stderr=subprocess.PIPE)
+        place.started.append(host)
+        await_line(host, "redis: no connection to")
+        host.kill()
+
+
+@test
 def its_links_lead_somewhere(place):
     for link in re.findall(r"\]\(([^)]*)\)", page()):
         expect_true(os.path.exists(os.path.join(ROOT, "docs", link)), link)
