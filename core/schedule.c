@@ -8,7 +8,12 @@
 #include "core/text.h"
 #include "core/zone.h"
 
-enum { DIGITS = 13, GRACE_MS = 60000 };
+enum {
+    DIGITS = 13,
+    GRACE_MS = 60000,
+    SLACK_MS = 5000, /* steps of the clock that change nothing */
+    GAP_RECENT_MS = 600000
+};
 
 #define MS_MAX INT64_C(9999999999999)
 
@@ -61,12 +66,13 @@ static void put_word(struct weir__buf *buf, struct weir_slice word)
 void weir__schedule_write(struct weir__buf *buf,
                           const struct weir__schedule *schedule)
 {
-    const int64_t numbers[] = {schedule->from_ms, schedule->last_ms,
-                               schedule->made_ms, schedule->every_ms,
+    const int64_t numbers[] = {schedule->from_ms,   schedule->last_ms,
+                               schedule->made_ms,   schedule->after_ms,
+                               schedule->before_ms, schedule->every_ms,
                                schedule->jitter_ms};
 
     WEIR_ASSERT((schedule->every_ms > 0) != (schedule->at.len > 0));
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         put_number(buf, numbers[i]);
     put_word(buf, weir__slice_str(weir__missed_name(schedule->missed)));
     weir__buf_append(buf, schedule->skips_overlap ? " skip " : " allow ",
@@ -133,6 +139,8 @@ int weir__schedule_read(struct weir_slice text,
     if (!take_number(&text, &schedule.from_ms) ||
         !take_number(&text, &schedule.last_ms) ||
         !take_number(&text, &schedule.made_ms) ||
+        !take_number(&text, &schedule.after_ms) ||
+        !take_number(&text, &schedule.before_ms) ||
         !take_number(&text, &schedule.every_ms) ||
         !take_number(&text, &schedule.jitter_ms) ||
         !read_words(text, &schedule) ||
@@ -224,12 +232,31 @@ static void plan_one(const struct weir__schedule *schedule,
         plan->times[plan->count++] = plan->last_ms;
 }
 
+/* Times were missed: no job is made between two times. A gap that is recent
+ * stays if it is longer. */
+static void note_gap(const struct weir__schedule *schedule,
+                     struct weir__tick_plan *plan)
+{
+    int64_t before_ms = plan->count > 0 ? plan->times[0] : plan->next_ms;
+    int64_t old_ms = schedule->before_ms - schedule->after_ms;
+
+    if (schedule->after_ms == 0 ||
+        schedule->last_ms - schedule->before_ms > GAP_RECENT_MS)
+        old_ms = 0;
+    if (before_ms - schedule->last_ms > old_ms) {
+        plan->after_ms = schedule->last_ms;
+        plan->before_ms = before_ms;
+    }
+}
+
 static void plan_until(const struct weir__schedule *schedule,
                        const struct weir__zone *zone, int64_t until_ms,
                        struct weir__tick_plan *plan)
 {
     plan->count = 0;
     plan->has_missed = false;
+    plan->after_ms = schedule->after_ms;
+    plan->before_ms = schedule->before_ms;
     plan->last_ms = schedule->last_ms;
     plan->next_ms = weir__schedule_next(schedule, zone, plan->last_ms);
     if (!is_due(plan->next_ms, until_ms))
@@ -239,6 +266,8 @@ static void plan_until(const struct weir__schedule *schedule,
     else
         plan_one(schedule, zone, until_ms, plan);
     WEIR_ASSERT(plan->last_ms <= until_ms);
+    if (plan->has_missed)
+        note_gap(schedule, plan);
 }
 
 /* When the tick of this time comes: at the same ms as those of other schedules.
@@ -254,16 +283,51 @@ static int64_t tick_ms(const struct weir__schedule *schedule, int64_t time_ms)
     return ms;
 }
 
+static void plan_ahead(const struct weir__schedule *schedule,
+                       const struct weir__zone *zone, int64_t now_ms,
+                       struct weir__tick_plan *plan)
+{
+    plan_until(schedule, zone, now_ms, plan);
+    if (plan->count == 0 && plan->next_ms > now_ms &&
+        tick_ms(schedule, plan->next_ms) <= now_ms)
+        plan_until(schedule, zone, plan->next_ms, plan);
+}
+
+/* The clock was ahead when times were missed: they come now, but for those of
+ * more than a while ago. */
+static void plan_gap(const struct weir__schedule *schedule,
+                     const struct weir__zone *zone, int64_t now_ms,
+                     struct weir__tick_plan *plan)
+{
+    struct weir__schedule early = *schedule;
+    int64_t every_ms = schedule->every_ms, next_ms;
+
+    early.last_ms = schedule->after_ms;
+    if (early.last_ms < now_ms - GRACE_MS)
+        early.last_ms = now_ms - GRACE_MS;
+    if (every_ms > 0 && early.from_ms > early.last_ms) /* keep its beat */
+        early.from_ms -=
+            ((early.from_ms - early.last_ms) / every_ms + 1) * every_ms;
+    plan_ahead(&early, zone, now_ms, plan);
+    next_ms = plan->next_ms;
+    if (next_ms < 0 || next_ms >= schedule->before_ms)
+        next_ms = weir__schedule_next(schedule, zone, schedule->last_ms);
+    plan->next_ms = next_ms;
+    plan->after_ms = plan->last_ms;
+    plan->before_ms = schedule->before_ms;
+    plan->last_ms = schedule->last_ms;
+}
+
 void weir__schedule_plan(const struct weir__schedule *schedule,
                          const struct weir__zone *zone, int64_t now_ms,
                          struct weir__tick_plan *ret_plan)
 {
     struct weir__tick_plan *plan = ret_plan;
 
-    plan_until(schedule, zone, now_ms, plan);
-    if (plan->count == 0 && plan->next_ms > now_ms &&
-        tick_ms(schedule, plan->next_ms) <= now_ms)
-        plan_until(schedule, zone, plan->next_ms, plan);
+    if (schedule->before_ms > now_ms + SLACK_MS)
+        plan_gap(schedule, zone, now_ms, plan);
+    else
+        plan_ahead(schedule, zone, now_ms, plan);
     if (plan->next_ms > now_ms)
         plan->next_ms = tick_ms(schedule, plan->next_ms);
 }

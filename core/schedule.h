@@ -5,14 +5,17 @@
 /* When a schedule adds jobs, and how that is stored: a text in the record of
  * its tick, which is a job with the id NAME@next,
  *
- *     FROM LAST MADE EVERY JITTER MISSED OVERLAP ZONE AT
+ *     FROM LAST MADE AFTER BEFORE EVERY JITTER MISSED OVERLAP ZONE AT
  *
- * of which the first three change. They are times in ms since 1970, of 13
- * digits each, so that a script can set them: since when it counts, up to when
- * its times are over, and the time of the last job it made, or 0. EVERY and
- * JITTER are ms, MISSED is once, skip or all, OVERLAP allow or skip, ZONE - for
- * UTC; AT is an expression (core/crontab.h), or - where EVERY is not 0. Pure
- * functions. */
+ * of which the first five change. They are times in ms since 1970, of 13 digits
+ * each, so that a script can set them: since when it counts, up to when its
+ * times are over, and the time of the last job it made, or 0. Between AFTER and
+ * BEFORE no job was made, since no worker saw these times or the clock was
+ * ahead. If the clock stands before BEFORE later, times from then to BEFORE are
+ * not over: a clock that was ahead for a moment stops no schedule, and no time
+ * comes twice. EVERY and JITTER are ms, MISSED is once, skip or all, OVERLAP
+ * allow or skip, ZONE - for UTC; AT is an expression (core/crontab.h), or -
+ * where EVERY is not 0. Pure functions. */
 
 #include <weir/cron.h>
 
@@ -22,7 +25,7 @@
 struct weir__zone;
 
 enum {
-    WEIR__STATE_LEN = 42,  /* of the first three, with their blanks */
+    WEIR__STATE_LEN = 70,  /* of the first five, with their blanks */
     WEIR__TICK_TIMES = 60, /* jobs that one tick makes at most */
     /* A tick comes before the time whose job it makes, by at most this and at
      * least half of it: many ticks come together, and the job starts as
@@ -32,7 +35,7 @@ enum {
 };
 
 struct weir__schedule {
-    int64_t from_ms, last_ms, made_ms;
+    int64_t from_ms, last_ms, made_ms, after_ms, before_ms;
     int64_t every_ms, jitter_ms;
     enum weir_cron_missed missed;
     bool skips_overlap;
@@ -59,8 +62,9 @@ struct weir__tick_plan {
     size_t count; /* of jobs to be made */
     int64_t times[WEIR__TICK_TIMES];
     int64_t last_ms; /* up to this all are over then; may be ahead */
-    int64_t next_ms; /* when it comes again; -1: never */
-    bool has_missed; /* times for which no job is made */
+    int64_t after_ms, before_ms; /* but those in between */
+    int64_t next_ms;             /* when it comes again; -1: never */
+    bool has_missed;             /* times for which no job is made */
 };
 void weir__schedule_plan(const struct weir__schedule *schedule,
                          const struct weir__zone *zone, int64_t now_ms,

@@ -128,6 +128,8 @@ static void end(struct weir__run *run, bool is_there)
     if (is_there)
         planned.count = 0;
     schedule.last_ms = planned.last_ms;
+    schedule.after_ms = planned.after_ms;
+    schedule.before_ms = planned.before_ms;
     if (planned.count > 0)
         schedule.made_ms = planned.times[planned.count - 1];
     weir__schedule_write(&text, &schedule);

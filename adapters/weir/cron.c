@@ -255,9 +255,12 @@ static void tell(const struct listing *listing,
     const struct weir__record *record = &entry->record;
     struct texts texts = {memory, memory + size_of(entry)};
     struct weir_header headers[WEIR_MAX_HEADERS];
+    /* A schedule that was set while the clock was ahead has begun. */
+    int64_t from_ms =
+        entry->from_ms < entry->now_ms ? entry->from_ms : entry->now_ms;
     struct weir_cron_info info = {
         .is_paused = entry->is_paused,
-        .from_ms = entry->from_ms,
+        .from_ms = from_ms,
         .now_ms = entry->now_ms,
         .cron = {.every_ms = schedule->every_ms,
                  .missed = schedule->missed,
@@ -274,7 +277,7 @@ static void tell(const struct listing *listing,
     info.cron.retry = keep(&texts, record->retry);
     info.cron.url = keep(&texts, record->url);
     info.cron.header_count = weir__headers_read(record->headers, headers);
-    schedule->from_ms = entry->from_ms;
+    schedule->from_ms = from_ms;
     if (!entry->is_paused)
         info.next_ms =
             next_of(&listing->reactor->zones.port, schedule, entry->now_ms);

@@ -41,23 +41,27 @@ TEST(a_schedule_is_the_same_when_it_was_written_and_read)
     struct weir__buf text = {0};
 
     schedule.made_ms = NOON - MINUTE;
+    schedule.after_ms = NOON - 400 * SECOND;
+    schedule.before_ms = NOON - 2 * MINUTE;
     schedule.jitter_ms = 2 * SECOND;
     schedule.skips_overlap = true;
     schedule.zone = weir__slice_str("Europe/Berlin");
     weir__schedule_write(&text, &schedule);
     weir__buf_append(&text, "", 1);
-    EXPECT_STR("0000000000000 1795694400000 1795694340000 0000000000000 "
-               "0000000002000 skip skip Europe/Berlin */5 3 * * 1-5",
+    EXPECT_STR("0000000000000 1795694400000 1795694340000 1795694000000 "
+               "1795694280000 0000000000000 0000000002000 skip skip "
+               "Europe/Berlin */5 3 * * 1-5",
                (const char *)text.ptr);
     EXPECT_INT(WEIR_OK, weir__schedule_read(
                             weir__slice_of(text.ptr, text.len - 1), &read));
     EXPECT_INT(NOON - MINUTE, read.made_ms);
+    EXPECT_INT(NOON - 2 * MINUTE, read.before_ms);
     EXPECT_INT(WEIR_CRON_SKIP, read.missed);
     EXPECT_TRUE(read.skips_overlap);
     EXPECT_TRUE(weir__slice_equal(schedule.at, read.at));
     EXPECT_INT(schedule.cron.hours, read.cron.hours);
     for (size_t len = 0; len + 1 < text.len; len++)
-        if (len < 90) /* then its expression is cut, and maybe another one */
+        if (len < 118) /* then its expression is cut, and maybe another one */
             EXPECT_INT(WEIR_EINVAL, weir__schedule_read(
                                         weir__slice_of(text.ptr, len), &read));
     weir__buf_fini(&text);
@@ -140,6 +144,69 @@ TEST(where_the_clock_was_set_back_no_time_comes_twice)
 
     EXPECT_INT(0, planned.count);
     EXPECT_INT(NOON + MINUTE - LEAD_MS, planned.next_ms);
+}
+
+/* A tick's next plan, after which a job was made or not. */
+static struct weir__tick_plan go_on(struct weir__schedule *schedule,
+                                    int64_t now_ms)
+{
+    struct weir__tick_plan planned;
+
+    weir__schedule_plan(schedule, NULL, now_ms, &planned);
+    schedule->last_ms = planned.last_ms;
+    schedule->after_ms = planned.after_ms;
+    schedule->before_ms = planned.before_ms;
+    return planned;
+}
+
+TEST(a_clock_that_was_a_day_ahead_for_a_moment_stops_no_schedule)
+{
+    const int64_t day = INT64_C(86400) * SECOND;
+    struct weir__schedule schedule = every(MINUTE, WEIR_CRON_ONCE);
+    struct weir__tick_plan planned;
+
+    planned = go_on(&schedule, NOON + day + 1);
+    EXPECT_INT(1, planned.count);
+    EXPECT_INT(NOON + day, planned.times[0]);
+    planned = go_on(&schedule, NOON + SECOND);
+    EXPECT_INT(0, planned.count);
+    EXPECT_INT(NOON + MINUTE - LEAD_MS, planned.next_ms);
+    for (int64_t ms = NOON + MINUTE; ms < NOON + day; ms += MINUTE) {
+        planned = go_on(&schedule, ms);
+        EXPECT_INT(1, planned.count);
+        EXPECT_INT(ms, planned.times[0]);
+    }
+    /* The time of the day after had its job, and no time comes twice. */
+    planned = go_on(&schedule, NOON + day);
+    EXPECT_INT(0, planned.count);
+    EXPECT_INT(NOON + day + MINUTE - LEAD_MS, planned.next_ms);
+    planned = go_on(&schedule, NOON + day + MINUTE);
+    EXPECT_INT(NOON + day + MINUTE, planned.times[0]);
+}
+
+TEST(a_small_step_of_the_clock_after_missed_times_changes_nothing)
+{
+    struct weir__schedule schedule = every(MINUTE, WEIR_CRON_ONCE);
+    struct weir__tick_plan planned = go_on(&schedule, NOON + 10 * MINUTE);
+
+    EXPECT_INT(NOON + 10 * MINUTE, planned.times[0]);
+    planned = go_on(&schedule, NOON + 10 * MINUTE - SECOND);
+    EXPECT_INT(0, planned.count);
+    EXPECT_INT(NOON + 11 * MINUTE - LEAD_MS, planned.next_ms);
+}
+
+TEST(a_schedule_that_was_set_while_the_clock_was_ahead_begins_at_once)
+{
+    struct weir__schedule schedule = every(MINUTE, WEIR_CRON_ONCE);
+    struct weir__tick_plan planned;
+
+    schedule.before_ms = schedule.from_ms;
+    planned = go_on(&schedule, NOON - 3600 * SECOND - 30 * SECOND);
+    EXPECT_INT(1, planned.count);
+    EXPECT_INT(NOON - 3600 * SECOND - MINUTE, planned.times[0]);
+    EXPECT_INT(NOON - 3600 * SECOND - LEAD_MS, planned.next_ms);
+    planned = go_on(&schedule, NOON - 3600 * SECOND);
+    EXPECT_INT(NOON - 3600 * SECOND, planned.times[0]);
 }
 
 TEST(of_times_that_were_missed_the_last_one_has_a_job)

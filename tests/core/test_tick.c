@@ -12,8 +12,8 @@
  * 1,000,000 ms: 00:16:40. */
 
 #define EVERY_SECOND                                          \
-    "0000001000000 0000001000000 0000000000000 0000000001000" \
-    " 0000000000000 "
+    "0000001000000 0000001000000 0000000000000 0000000000000" \
+    " 0000001000000 0000000001000 0000000000000 "
 
 static void add_tick(const char *schedule)
 {
@@ -125,7 +125,8 @@ TEST(a_tick_in_a_zone_that_is_not_known_waits_for_seconds)
 {
     open_with_ladder("1s");
     add_tick("0000001000000 0000001000000 0000000000000 0000000000000 "
-             "0000000000000 once allow Europe/Berlin * * * * *");
+             "0000000000000 0000000000000 0000000000000 once allow "
+             "Europe/Berlin * * * * *");
     (void)settle_down();
     EXPECT_INT(1005000, tick()->due_ms);
     EXPECT_STR("", tick()->made);

@@ -221,8 +221,10 @@ static int read_reply(struct weir__delay_topic *topic,
         return rc;
     weir__topic_log_aside(&topic->base, reply,
                           HEAD + (reply->elements - HEAD) / 2 * 2);
-    if (topic->base.user != NULL) /* before jobs are fetched */
+    if (topic->base.user != NULL) { /* before jobs are fetched */
         weir__topic_follow(&topic->base, head.revision);
+        weir__delay_watch_ticks(topic, head.time_us);
+    }
     if (claimed->count == 0)
         return WEIR_OK;
     *ret_lease = read_lease(topic, reply, &head, claimed->count);

@@ -5,6 +5,7 @@
 
 #include "adapters/msgpack/record.h"
 #include "adapters/redis/delay/private.h"
+#include "adapters/redis/monotonic.h"
 #include "core/assert.h"
 #include "core/mem.h"
 #include "core/schedule.h"
@@ -217,6 +218,7 @@ struct list_request {
     weir__cron_fn fn;       /* one of these, or neither */
     weir_count_fn count_fn; /* of ticks that were made anew */
     void *arg;
+    const char *mends; /* NULL: list them, else which ticks come at once */
 };
 
 /* `A FROM AT RECORD`, or P in front. */
@@ -314,11 +316,14 @@ static int request_list(struct weir__delay_topic *topic,
     *list = *what;
     list->topic = topic;
     list->request.done = on_list;
-    weir__resp_eval(&bytes, &weir__script_delay_cron, 9, 2);
+    weir__resp_eval(&bytes, &weir__script_delay_cron, 9,
+                    what->mends == NULL ? 2 : 3);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "wait run ids meta idle due cron p: absent");
     weir__resp_str(&bytes, topic->base.name);
-    weir__resp_str(&bytes, "list");
+    weir__resp_str(&bytes, what->mends == NULL ? "list" : "mend");
+    if (what->mends != NULL)
+        weir__resp_str(&bytes, what->mends);
     weir__place_send(topic->base.place, &bytes, &weir__script_delay_cron,
                      WEIR__SEND_AGAIN, &list->request);
     return WEIR_OK;
@@ -331,9 +336,24 @@ int weir__delay_crons(struct weir__store_topic *topic, weir__cron_fn fn,
                         &(struct list_request){.fn = fn, .arg = arg});
 }
 
-int weir__delay_mend_ticks(struct weir__delay_topic *topic, weir_count_fn fn,
-                           void *arg)
+int weir__delay_mend_ticks(struct weir__delay_topic *topic, const char *which,
+                           weir_count_fn fn, void *arg)
 {
-    return request_list(topic,
-                        &(struct list_request){.count_fn = fn, .arg = arg});
+    return request_list(topic, &(struct list_request){
+                                   .count_fn = fn, .arg = arg, .mends = which});
+}
+
+void weir__delay_watch_ticks(struct weir__delay_topic *topic, int64_t time_us)
+{
+    const int64_t step_us = 1000000, each_ns = INT64_C(10000000000);
+    bool is_set_back = time_us < topic->time_us - step_us;
+    int64_t now_ns = weir__monotonic_ns();
+
+    topic->time_us = time_us;
+    if (!topic->has_ticks ||
+        (!is_set_back && now_ns - topic->mended_ns < each_ns))
+        return;
+    topic->mended_ns = now_ns;
+    (void)weir__delay_mend_ticks(topic, is_set_back ? "all" : "soon", NULL,
+                                 NULL);
 }

@@ -179,6 +179,9 @@ struct weir__delay_topic {
         struct weir__delay_topic *topic;
     } withdrawal;
     bool has_recalled; /* what ran when this worker died */
+    bool has_ticks;    /* of schedules, as far as this worker knows */
+    int64_t mended_ns; /* when ticks were looked after, monotonic */
+    int64_t time_us;   /* the server's clock at the last claim */
     bool is_idle;      /* registered as an idle worker */
     bool warned_newer; /* about records of a newer version */
     size_t pack_bytes; /* what a fetched pack costs, running mean */
@@ -522,9 +525,14 @@ int weir__delay_cron(struct weir__store_topic *topic,
 int weir__delay_crons(struct weir__store_topic *topic, weir__cron_fn fn,
                       void *arg);
 
-/* Make ticks anew that were lost; `fn` is told how many, and may be NULL. */
-int weir__delay_mend_ticks(struct weir__delay_topic *topic, weir_count_fn fn,
-                           void *arg);
+/* Make ticks anew that were lost, and let some come at once: which ones, by
+ * scripts/delay/cron.lua: "all", "odd" or "soon". `fn` is told how many were
+ * lost, and may be NULL. WEIR_ENOMEM. */
+int weir__delay_mend_ticks(struct weir__delay_topic *topic, const char *which,
+                           weir_count_fn fn, void *arg);
+/* A worker does that now and then, and where the server's clock was set back
+ * since its last claim. Called with each claim's time. */
+void weir__delay_watch_ticks(struct weir__delay_topic *topic, int64_t time_us);
 
 /* --- delay/bury.c --------------------------------------------------------- */
 

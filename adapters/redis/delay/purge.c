@@ -54,7 +54,7 @@ static void finish(struct purge *purge, int code)
 {
     purge->code = code;
     if (!purge->has_ticks || code == WEIR_ECANCELED ||
-        weir__delay_mend_ticks(purge->topic, on_mended, purge) < 0)
+        weir__delay_mend_ticks(purge->topic, "odd", on_mended, purge) < 0)
         end(purge);
 }
 

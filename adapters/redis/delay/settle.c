@@ -94,7 +94,9 @@ static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
         is_dead && !is_expired ? on_dead_of(topic) : NULL;
     struct weir__item *item;
 
-    if (!is_expired && run->record.cron.len == 0)
+    if (run->record.cron.len > 0)
+        topic->has_ticks = true;
+    else if (!is_expired)
         weir__attempts_note(topic->base.store, run, node->ended, &run->record,
                             &topic->shared->scratch[1]);
     if (away != NULL) {

@@ -106,8 +106,10 @@ static void on_recalled(struct weir__request *request, int code,
 
     weir__topic_log_error(&recall->topic->base, "recall", code, reply);
     if (code == WEIR_OK && weir__reply_int(reply, 1, &schedules) &&
-        schedules > 0)
-        (void)weir__delay_mend_ticks(recall->topic, NULL, NULL);
+        schedules > 0) {
+        recall->topic->has_ticks = true;
+        (void)weir__delay_mend_ticks(recall->topic, "all", NULL, NULL);
+    }
     if (code != WEIR_OK || !weir__reply_str(reply, 0, &node) ||
         weir__node_read(node, &recall->slot, &hi) != WEIR_OK ||
         !weir__seq_is_sound((const char *)node.ptr)) {

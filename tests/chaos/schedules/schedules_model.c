@@ -69,6 +69,7 @@ static void add_tick(struct sched_model *model, size_t name)
     schedule->tick->plan = sched_whats[schedule->what];
     schedule->tick->plan.from_ms = schedule->from_ms;
     schedule->tick->plan.last_ms = model->now_ms + WEIR__AHEAD_MS;
+    schedule->tick->plan.before_ms = schedule->from_ms;
     model->added++;
 }
 
@@ -91,6 +92,9 @@ const char *sched_change(struct sched_model *model, size_t name,
         schedule->what = what;
         schedule->from_ms = model->now_ms;
     } else if (wants == before && (wants == 'P' || schedule->tick != NULL)) {
+        if (schedule->tick != NULL && schedule->tick->state == WAITS &&
+            schedule->tick->due_ms > model->now_ms)
+            schedule->tick->due_ms = model->now_ms;
         return "same";
     }
     if (schedule->tick != NULL)

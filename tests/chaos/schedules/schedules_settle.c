@@ -72,6 +72,8 @@ static void plan(struct sched_run *run, struct settling *settling, size_t index)
         sched_differs(run, "a plan", held->id, fault);
     *next = held->plan;
     next->last_ms = planned.last_ms;
+    next->after_ms = planned.after_ms;
+    next->before_ms = planned.before_ms;
     for (size_t i = 0; i < planned.count; i++) {
         job = put(&settling->packs[NEW],
                   weir__schedule_due_ms(next, name, planned.times[i]), index);

@@ -6,12 +6,14 @@
 -- KEYS  wait run ids meta idle due cron, the tick's pack (any key where it has
 --       none), absent
 -- ARGV  topic, set|delete|pause|resume, name, place of the tick ('': none); and
---       to set: AT, RECORD. Or: topic, list
+--       to set: AT, RECORD. Or: topic, list; or topic, mend, which ticks come
+--       at once (mend_ticks): all, odd, or soon: odd, unless that was just done
 -- Reply { 'moved' } the index has changed, ask again | { 'kind', kind } the
 --       topic is of another one | { 'none' } there is no such schedule |
 --       { 'taken' } a job has the tick's id | { 'full' } there are MOST |
 --       { 'same' } or { 'done' }; of list { 'list', time in ms, ticks that were
---       made anew, name, value, ... }
+--       made anew, name, value, ... }; of mend the same, without names and
+--       values
 --#include node
 --#include number
 --#include mixed
@@ -26,8 +28,17 @@ local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local kind = call('HGET', meta, 'kind')
 if kind and kind ~= 'delay' then return { 'kind', kind } end
-if verb == 'list' then
-  local mended = mend_ticks(topic, cron, ids, now)
+local SOON_MS = 8000
+if verb == 'mend' then
+  local mended = call('HGET', meta, 'mended')
+  if name == 'soon' and math.abs(now - number_of(mended)) < SOON_MS then
+    return { 'list', now, 0 }
+  end
+  mended = mend_ticks(topic, cron, now, name == 'all')
+  redis.pcall('HSET', meta, 'mended', digits(now)) -- a full server, too
+  return { 'list', now, mended }
+elseif verb == 'list' then
+  local mended = mend_ticks(topic, cron, now)
   return { 'list', now, mended, unpack(call('HGETALL', cron)) }
 end
 
@@ -60,10 +71,13 @@ end
 
 local wants = verb == 'set' and (state or 'A') or verb == 'resume' and 'A' or
               verb == 'pause' and 'P' or ''
+local tick = nil
+if state == 'A' then tick = find_tick(name) end
 if verb == 'set' and
    not (state and tonumber(at) == old_at and record == old) then
   from, old_at, old = now, tonumber(at), record
-elseif state == wants and (wants ~= 'A' or seq ~= '') then
+elseif state == wants and (wants ~= 'A' or tick ~= nil) then
+  if tick then hasten_tick(topic, tick, now) end
   return { 'same' }
 end
 --#include types
