@@ -169,8 +169,8 @@ void weir__sync_begin(struct weir__consumer *consumer)
         peek(consumer);
         return;
     }
-    weir__resp_eval(&bytes, &weir__script_classic_lock, 2, 3);
-    weir__prefix_keys(&bytes, &topic->base.prefix, "lock lockers");
+    weir__resp_eval(&bytes, &weir__script_classic_lock, 3, 3);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "lock lockers meta");
     weir__resp_str(&bytes, consumer->owner);
     weir__resp_str(&bytes, topic->base.place->server->worker);
     weir__resp_int(&bytes, weir__options_lease_ms(topic->base.options));

@@ -264,12 +264,12 @@ static bool begins_claim(const struct weir__pages *pages, size_t index)
            pages->members[index].ms != pages->members[index - 1].ms;
 }
 
-/* Behind the nodes of a claim and their due times stand @WORKER and the time in
- * ms (scripts/delay/held.lua). */
+/* Behind the nodes of a claim and their due times stand @WORKER, the time in ms
+ * and the length of its lease (scripts/delay/held.lua). */
 static void read_held(struct weir__pages *pages, struct weir__member *member,
                       struct weir_slice held)
 {
-    struct weir_value value, last[2] = {{0}, {0}};
+    struct weir_value value, last[3] = {{0}};
     struct weir_slice name;
     size_t count, len;
 
@@ -280,7 +280,8 @@ static void read_held(struct weir__pages *pages, struct weir__member *member,
     for (size_t i = 0; i < count; i++) {
         held = weir__slice_of(held.ptr + len, held.len - len);
         last[0] = last[1];
-        (void)weir__msgpack_head(held, &last[1]);
+        last[1] = last[2];
+        (void)weir__msgpack_head(held, &last[2]);
         len = weir__msgpack_length(held);
     }
     if (last[0].type != WEIR_TYPE_STR || last[0].as.bytes.len < 2 ||

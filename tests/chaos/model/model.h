@@ -86,9 +86,9 @@ struct dead {
 
 struct lease {
     uint64_t token;
-    int64_t deadline_ms;
+    int64_t deadline_ms, length_ms;
     struct text held; /* "NODE@DUE " for each node of its claim, and
-                         "@WORKER@TIME " */
+                         "@WORKER@TIME LENGTH" */
 };
 
 struct worker {
@@ -316,6 +316,12 @@ struct slot_call {
 void model_slot(struct model *model, const struct slot_call *call,
                 struct text *answer);
 
+/* Two leases that have run out at most, with so many nodes each at most. */
+void model_expire(struct model *model, int64_t grace_ms);
+/* Some leases that end later than they can, as a claim finds them that took so
+ * many jobs under a lease of own_ms, end then. */
+void model_heal_leases(struct model *model, int64_t own_ms,
+                       unsigned long long jobs);
 /* Writes the tokens that are lost. */
 void model_renew(struct model *model, const uint64_t *tokens, size_t count,
                  int64_t lease_ms, struct text *answer);

@@ -5,74 +5,7 @@
 
 #include "tests/chaos/model/model.h"
 
-/* Claiming, and what becomes of leases. */
-
-/* --- leases ------------------------------------------------------------- */
-
-/* The lease that ran out first; of equal ones the token that is smaller as
- * text. NULL when none has run out, or only `but`. */
-static struct lease *first_expired(struct model *model, uint64_t but)
-{
-    struct lease *first = NULL;
-    char one[24], other[24] = "";
-
-    for (size_t i = 0; i < model->lease_count; i++) {
-        struct lease *lease = &model->leases[i];
-
-        if (lease->deadline_ms >= model_now_ms(model) || lease->token == but)
-            continue;
-        (void)snprintf(one, sizeof(one), "%llu",
-                       (unsigned long long)lease->token);
-        if (first != NULL && (lease->deadline_ms > first->deadline_ms ||
-                              (lease->deadline_ms == first->deadline_ms &&
-                               strcmp(one, other) > 0)))
-            continue;
-        first = lease;
-        memcpy(other, one, sizeof(other));
-    }
-    return first;
-}
-
-/* Two leases at most, with at most so many nodes each. */
-static void expire(struct model *model, int64_t grace_ms)
-{
-    uint64_t token = 0;
-
-    if (grace_ms > 0)
-        return;
-
-    for (int i = 0; i < 2; i++) {
-        struct lease *lease = first_expired(model, token);
-        long long jobs;
-
-        if (lease == NULL)
-            return;
-        token = lease->token;
-        if (model_give_back(model, token, MOST_EXPIRED, true, &jobs) <
-            MOST_EXPIRED)
-            model_lease_end(model, token);
-    }
-}
-
-void model_renew(struct model *model, const uint64_t *tokens, size_t count,
-                 int64_t lease_ms, struct text *answer)
-{
-    const char *gap = "";
-
-    text_str(answer, "(");
-    for (size_t i = 0; i < count; i++) {
-        struct lease *lease = model_lease(model, tokens[i]);
-
-        if (lease != NULL) {
-            lease->deadline_ms = model_now_ms(model) + lease_ms;
-            continue;
-        }
-        text_str(answer, gap);
-        text_int(answer, (long long)tokens[i]);
-        gap = " ";
-    }
-    text_str(answer, ")");
-}
+/* Claiming. */
 
 /* --- suspects ----------------------------------------------------------- */
 
@@ -283,13 +216,15 @@ static void run_under(struct model *model, struct taking *taking, int worker,
     }
     model->count.claimed = (long long)token;
     if (worker < 0)
-        text_format(&taking->held, "@@%lld ", (long long)now_ms);
+        text_format(&taking->held, "@@%lld %lld", (long long)now_ms,
+                    (long long)lease_ms);
     else
-        text_format(&taking->held, "@w%d@%lld ", worker, (long long)now_ms);
+        text_format(&taking->held, "@w%d@%lld %lld", worker, (long long)now_ms,
+                    (long long)lease_ms);
     model->leases = list_room(model->leases, model->lease_count,
                               &model->lease_cap, sizeof(struct lease));
     model->leases[model->lease_count++] =
-        (struct lease){token, now_ms + lease_ms, taking->held};
+        (struct lease){token, now_ms + lease_ms, lease_ms, taking->held};
     taking->held = (struct text){0}; /* the lease has it */
 }
 
@@ -562,7 +497,7 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
     }
     model->exists = true;
     grace_ms = meet_server(model, call);
-    expire(model, grace_ms);
+    model_expire(model, grace_ms);
     is_lent = model_hear_limits(model, call);
     if (model->is_paused) { /* asleep until it is resumed */
         end_lent(model, is_lent);
@@ -576,6 +511,7 @@ uint64_t model_claim(struct model *model, const struct claim_call *call,
     limit = model_limit(model);
     less.room = taking.room = model_room(model, &limit, call);
     take_due(model, &less, &taking);
+    model_heal_leases(model, call->lease_ms, taking.jobs);
     next = model_next(model, &limit, taking.jobs, next_due_ms(model),
                       taking.jobs == 0 || taking.jobs < call->room);
     wake_us = or_end_ms(model, INT64_MAX, grace_ms);

@@ -62,9 +62,13 @@ void model_forget(struct model *model, int64_t latest_ms, size_t most,
         text_str(answer, "(-1)");
         return;
     }
-    if (latest_ms == INT64_MAX)
-        latest_ms = model_now_ms(model);
     model_sort_dead(model);
+    if (latest_ms == INT64_MAX) {
+        latest_ms = model_now_ms(model);
+        if (model->dead_count > 0 && /* the clock was ahead */
+            model->dead[model->dead_count - 1].died_ms > latest_ms)
+            latest_ms = model->dead[model->dead_count - 1].died_ms;
+    }
     while (count < model->dead_count && count < most &&
            model->dead[count].died_ms <= latest_ms)
         count++;

@@ -224,9 +224,10 @@ static const char held_script[] =
     "local out, all = {}, redis.call('HGETALL', KEYS[1]) "
     "for i = 1, #all, 2 do "
     "  local text, flat = '', cmsgpack.unpack(all[i + 1]) "
-    "  for j = 1, #flat, 2 do "
+    "  for j = 1, #flat - 1, 2 do "
     "    text = text .. string.format('%s@%.0f ', flat[j], flat[j + 1]) "
     "  end "
+    "  text = text .. flat[#flat] "
     "  out[i], out[i + 1] = all[i], text "
     "end "
     "return out";

@@ -381,7 +381,6 @@ TEST(when_a_key_has_its_next_token_is_told)
     EXPECT_STR("1", lane_claim("9", "||1/h||"));
     lane_pass_ms(5001);
     EXPECT_STR("", lane_claim("9", "||1/4s||")); /* raised, from now on */
-    lane_pass_ms(-300000);
     full = atoll(script_text("HGET weir:{t}:rates k"));
     EXPECT_STR("", lane_claim("9", "||1/4s||"));
     time_us = lane_reply->element[0]->integer;

@@ -134,12 +134,12 @@ end
 -- Events of an idle group are too old to be worth anything. `deadline` counts
 -- from the first of them; what came later prolongs it here, not at each add.
 local function is_stale(group, list, deadline)
-  if bounds.ttl == 0 or deadline and tonumber(deadline) >= now then
-    return false
-  end
+  if bounds.ttl == 0 then return false end
+  local left = tonumber(deadline or 0) - now
+  if left >= 0 and left <= bounds.ttl + 1000 then return false end
   local newest = call('LINDEX', list, -1)
   if not newest or #newest < 9 then return false end
-  local until_ms = added_ms(newest) + bounds.ttl
+  local until_ms = min(added_ms(newest), now) + bounds.ttl
   if until_ms < now then return true end
   call('ZADD', ttl, digits(until_ms), group)
   return false
@@ -174,7 +174,8 @@ local function note_batches()
     names[i] = group
     leases[2 * i - 1], leases[2 * i] = digits(now + lease_ms), group
     states[2 * i - 1] = group
-    states[2 * i] = table.concat({ taken[2], taken[3], taken[5], 0 }, ' ')
+    states[2 * i] = table.concat({ taken[2], taken[3], taken[5], 0,
+                                   ARGV[4] }, ' ')
     if not taken[6] then left_over[#left_over + 1] = group end
     taken[5], taken[6] = nil, nil
   end
@@ -317,24 +318,34 @@ if offers > 0 then
 end
 
 -- The next thing to happen here.
-local wake_at
+local asleep = taken_jobs == 0 and #offered == 0 and not is_unsorted
+local wake_at, due_at
 local function ripen(key, by, least)
   local head = call('ZRANGE', key, '0', '0', 'WITHSCORES')
   if head[1] then
     wake_at = min(wake_at or math.huge, max(tonumber(head[2]) + by, least or 0))
   end
 end
-if parts then
-  wake_at = parts.first_turn()
-else
-  ripen(rot, 0)
-  ripen(hot, 0)
+local function find_next()
+  wake_at = nil
+  if parts then
+    wake_at = parts.first_turn()
+  else
+    ripen(rot, 0)
+    ripen(hot, 0)
+  end
+  due_at = wake_at
+  ripen(lease, 1, grace)
+  if bounds.ttl > 0 then ripen(ttl, 1) end
 end
-local due_at = wake_at
-ripen(lease, 1, grace)
-if bounds.ttl > 0 then ripen(ttl, 1) end
+find_next()
+-- The first one may be too far ahead, or others behind it.
+local far = now + max(bounds.linger, lease_ms) + 2000
+if asleep and (now % 8 == 0 or (wake_at or 0) > far) or now % 64 == 0 then
+  --#include heal_groups
+  find_next()
+end
 if is_unsorted then wake_at = now end
-local asleep = taken_jobs == 0 and #offered == 0 and not is_unsorted
 if asleep and worker ~= '' then
   fall_asleep(idle, worker, wake_at, floor(flags / 2) % 2 == 1)
 elseif not asleep then -- what it leaves is for the next worker

@@ -13,13 +13,19 @@ local lease_ms, lost = tonumber(ARGV[1]), {}
 local now = now_ms()
 needs_no_room(lease)
 for i = 2, #ARGV, 2 do
-  local token, ended, left = read_state(call('HGET', out, ARGV[i]))
+  local state = call('HGET', out, ARGV[i])
+  local token, ended, left, started, length = read_state(state)
   if token ~= ARGV[i + 1] then
     lost[#lost + 1] = ARGV[i + 1]
-  elseif lease_ms > 0 then
-    call('ZADD', lease, digits(now + lease_ms), ARGV[i])
   else
-    call('HSET', out, ARGV[i], table.concat({ token, ended, left, 1 }, ' '))
+    if lease_ms > 0 then
+      call('ZADD', lease, digits(now + lease_ms), ARGV[i])
+      length = ARGV[1]
+    else
+      started = 1
+    end
+    local text = table.concat({ token, ended, left, started, length }, ' ')
+    if text ~= state then call('HSET', out, ARGV[i], text) end
   end
 end
 return lost

@@ -39,6 +39,10 @@ for i = 6, #ARGV, 2 do -- first: who asks lives, however late
     lost[#lost + 1] = tonumber(ARGV[i])
   end
 end
+--#include longest
+--#include honest
+note_length(meta, tonumber(ARGV[3]))
+heal_leases(alive, now, tonumber(ARGV[3]), function() return longest(meta) end)
 local dead = grace > 0 and {} or
              call('ZRANGEBYSCORE', alive, '-inf', '(' .. now, 'LIMIT', 0, 100)
 for _, owner in ipairs(dead) do

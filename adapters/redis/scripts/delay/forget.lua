@@ -12,7 +12,10 @@ local latest, most = ARGV[1], tonumber(ARGV[2])
 if call('EXISTS', meta) == 0 then return { -1 } end
 if latest == '' then
   local time = call('TIME')
-  latest = string.format('%.0f', time[1] * 1000 + math.floor(time[2] / 1000))
+  latest = time[1] * 1000 + math.floor(time[2] / 1000)
+  local last = call('ZRANGE', dead, -1, -1, 'WITHSCORES') -- the clock was ahead
+  latest = math.max(latest, math.min(tonumber(last[2] or 0), 2 ^ 53))
+  latest = string.format('%.0f', latest)
 end
 local names = call('ZRANGEBYSCORE', dead, '-inf', latest, 'LIMIT', 0, most)
 if #names > 0 then

@@ -84,8 +84,10 @@ local function tell_lease(lease, held)
   local deadline = number_of(redis.pcall('ZSCORE', lease, token), now)
   local bytes = redis.pcall('HGET', held, token)
   local flat = type(bytes) == 'string' and table_of(bytes) or {}
-  local worker, since = tostring(flat[#flat - 1]), number_of(flat[#flat])
+  local worker, since, most = unpack(flat, math.max(#flat - 2, 1))
+  worker, since = tostring(worker), number_of(since)
   reply[5], reply[6], reply[7] = math.max(deadline - now, 0), 0, ''
+  if tonumber(most) then reply[5] = min(reply[5], most) end
   if sub(worker, 1, 1) == '@' then
     reply[6], reply[7] = since, sub(worker, 2)
   end

@@ -102,6 +102,6 @@ if count > 0 then
   reply[2], reply[4] = external_lease(keys, out, count, now, ARGV[3]), count
   if #out < count then call('HSET', keys.auto, reply[2], count - #out) end
 end
-reply[3] = external_next_us(keys, time)
+reply[3] = external_next_us(keys, time, ARGV[3], count)
 tell_aside(keys.meta, reply)
 return reply

@@ -182,6 +182,6 @@ else
   end
 end
 if lost > 0 then increment(keys.meta, 'lost', lost) end
-reply[3] = external_next_us(keys, time)
+reply[3] = external_next_us(keys, time, ARGV[3], #out)
 tell_aside(keys.meta, reply)
 return reply

@@ -12,7 +12,7 @@ local meta, wait, held, past, dead = unpack(KEYS)
 local kind = call('HGET', meta, 'kind') or ''
 local ids = { ARGV[1] }
 if ARGV[1] == '' then
-  ids = call('ZRANGEBYSCORE', dead, '-inf', now, 'LIMIT', 0, 500)
+  ids = call('ZRANGE', dead, 0, 499)
 end
 needs_zsets(wait)
 needs_hashes(held, past)

@@ -1,9 +1,9 @@
 -- SPDX-License-Identifier: MIT
 -- While a claim is leased `held` has for its token when its nodes were due, as
--- msgpack: { node, due ms, node, due ms, ..., @WORKER, ms of the claim }. What
--- comes back is one of these nodes or a part of one. It tells when jobs are
--- late and too old, and who has them since when, nothing else depends on it:
--- where the key is of another type it is done without.
+-- msgpack: { node, due ms, node, due ms, ..., @WORKER, ms of the claim, ms of
+-- its lease }. What comes back is one of these nodes or a part of one. It tells
+-- when jobs are late and too old, who has them since when, and how long a lease
+-- can be (honest.lua). Where the key is of another type it is done without.
 local function note_held(held, token, nodes)
   redis.pcall('HSET', held, token, cmsgpack.pack(nodes))
 end

@@ -12,8 +12,9 @@
 --   on:KEY     zset: nodes of a key that run, where `key_parallel` bounds how
 --              many jobs do; what `run` has not does not
 --   rates      hash: of a key when all tokens of its `key_rate` will be back
--- `lanes` in `meta` is there from the first such job on. These keys begin as
--- `wait` does and are not declared, as packs of push.lua.
+-- `lanes` in `meta` is 1 from the first such job on, and 2 while claims find
+-- turns of a clock that was ahead. These keys begin as `wait` does and are not
+-- declared, as packs of push.lua.
 --#include laned
 
 -- A function that puts a node into its lane and appends its score in `wait`

@@ -99,8 +99,8 @@ if worker then
   if type(received) == 'number' and received > 0 then
     call('ZADD', run, token, node)
     call('ZADD', lease, string.format('%.0f', now + lease_ms), token)
-    local taken = cmsgpack.pack({ node, due, '@' .. worker, now })
-    redis.pcall('HSET', held, token, taken) -- held.lua
+    local taken = { node, due, '@' .. worker, now, tonumber(lease_ms) }
+    redis.pcall('HSET', held, token, cmsgpack.pack(taken)) -- held.lua
     redis.pcall('ZREM', idle, worker)
     break
   end

@@ -216,6 +216,13 @@ local function sort_span(key, from, to, most)
   return #entries / 2
 end
 
+-- Where the scores of our parts begin.
+local function bases()
+  local froms = {}
+  for i, part in ipairs(own) do froms[i] = part * PART end
+  return froms
+end
+
 -- True: these were all.
 local function sort()
   local left = MOST_SORTED

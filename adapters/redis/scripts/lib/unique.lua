@@ -179,13 +179,26 @@ local function add_alone(job)
   enter_job(job, job.due)
 end
 
+-- Who holds a key; nil: nobody did. Its times are counted from now if it took
+-- the key while the clock was ahead, and for longer than a small step.
+local function read_holder(key)
+  local entry = read_entry(call('HGET', unique, key))
+  local ahead = entry and entry.first - now or 0
+  if ahead < 1000 then return entry end
+  entry.first, entry.due = now, math.max(entry.due - ahead, 0)
+  entry.till = math.max(entry.till - ahead, 0)
+  call('HSET', unique, key, write_entry(entry.form, entry.seq, entry.till, now,
+                                        entry.due, entry.id))
+  return entry
+end
+
 -- Add a job: `id`, `seq`, `pack` and the `pack_key` where it goes ('': it is
 -- there, staged), `due`, which is not in the past, `key`, `rule`, and `first`,
 -- which is now. Returns nothing, or what is told of it: 0, 256, -1, -2 as
 -- add.lua has it, or HELD and the id of the holder.
 local function add_under_key(job)
   if call('HEXISTS', ids, job.id) == 1 then return 0 end
-  local entry = read_entry(call('HGET', unique, job.key))
+  local entry = read_holder(job.key)
   if entry and not holds(entry) then entry = nil end
   local due, before = decide(job, entry)
   if not due then return HELD, entry.id end

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/redis/scripts/lane_fixture.h"
+
+/* Times that were stored while the server's clock was ahead. A test moves the
+ * stored times by an hour and not the clock. */
+
+enum { HOUR_MS = 3600000 };
+
+/* All members of this zset of the topic are an hour later from here on. */
+static void put_ahead(const char *key)
+{
+    (void)redis_text(script_proc, "EVAL %s 0 %s %d",
+                     "local key = 'weir:{t}:' .. ARGV[1] "
+                     "for _, name in ipairs(redis.call('ZRANGE', key, 0, -1)) "
+                     "do redis.call('ZINCRBY', key, ARGV[2], name) end "
+                     "return 'OK'",
+                     key, HOUR_MS);
+}
+
+/* For how many ms the lease lasts that ends last. */
+static long long left_ms(const char *key)
+{
+    return redis_int(
+        script_proc, "EVAL %s 0 %s",
+        "local time = redis.call('TIME') "
+        "local last = redis.call('ZRANGE', 'weir:{t}:' .. ARGV[1], -1, -1, "
+        "'WITHSCORES') "
+        "return last[2] - time[1] * 1000 - math.floor(time[2] / 1000)",
+        key);
+}
+
+/* --- leases --------------------------------------------------------------- */
+
+TEST(a_lease_that_was_taken_while_the_clock_was_ahead_ends_its_length_from_now)
+{
+    (void)script_add('a', "1", "r0");
+    EXPECT_STR("a0000+0", script_claim("9", "5000"));
+    put_ahead("lease");
+    EXPECT_STR("", script_claim("9", "5000"));
+    EXPECT_TRUE(left_ms("lease") <= 5000);
+    EXPECT_TRUE(left_ms("lease") > 3000);
+}
+
+TEST(a_lease_of_an_hour_is_left_to_a_worker_whose_leases_are_shorter)
+{
+    (void)script_add('a', "1", "r0");
+    EXPECT_STR("a0000+0", script_claim("9", "3600000"));
+    EXPECT_STR("", script_claim("9", "300"));
+    EXPECT_TRUE(left_ms("lease") > HOUR_MS - 60000);
+}
+
+TEST(a_lease_that_is_a_second_ahead_stays)
+{
+    const char *score = "ZSCORE weir:{t}:lease 1";
+    char before[32];
+
+    (void)script_add('a', "1", "r0");
+    EXPECT_STR("a0000+0", script_claim("9", "5000"));
+    (void)redis_text(script_proc, "ZINCRBY weir:{t}:lease 900 1");
+    (void)snprintf(before, sizeof(before), "%s", script_text(score));
+    EXPECT_STR("", script_claim("9", "5000"));
+    EXPECT_STR(before, script_text(score));
+}
+
+TEST(a_lease_that_is_ahead_is_found_behind_one_that_is_not)
+{
+    (void)script_add('a', "1", "r0");
+    EXPECT_STR("a0000+0", script_claim("9", "5000"));
+    put_ahead("lease");
+    (void)script_add('b', "1", "r0");
+    EXPECT_STR("b0000+0", script_claim("9", "5000"));
+    for (int i = 0; i < 100000 && left_ms("lease") > 5000; i++)
+        EXPECT_STR("", script_claim("9", "5000")); /* each 8th ms looks */
+    EXPECT_TRUE(left_ms("lease") <= 5000);
+}
+
+TEST(where_nothing_tells_the_length_of_a_lease_the_longest_one_is_taken)
+{
+    (void)script_add('a', "1", "r0");
+    EXPECT_STR("a0000+0", script_claim("9", "5000"));
+    put_ahead("lease");
+    put_ahead("lease");
+    (void)script_text("DEL weir:{t}:held");
+    EXPECT_STR("", script_claim("9", "5000"));
+    EXPECT_TRUE(left_ms("lease") <= HOUR_MS);
+    EXPECT_TRUE(left_ms("lease") > HOUR_MS - 60000);
+}
+
+/* --- lanes ---------------------------------------------------------------- */
+
+TEST(a_due_job_with_a_key_does_not_wait_for_a_turn_of_a_clock_that_was_ahead)
+{
+    EXPECT_STR("1", lane_add(1, "l2r0 a"));
+    put_ahead("turns");
+    EXPECT_STR("", lane_claim("9", ""));
+    EXPECT_INT(0, lane_next_us);
+    EXPECT_STR("1", lane_claim("9", ""));
+}
+
+TEST(a_job_with_a_key_that_is_due_later_keeps_its_turn)
+{
+    long long turn_ms;
+
+    EXPECT_STR("1", lane_add(1, "l2r3600000 a"));
+    turn_ms = lane_turn_ms("2a");
+    EXPECT_STR("", lane_claim("9", ""));
+    EXPECT_INT(turn_ms, lane_turn_ms("2a"));
+    EXPECT_TRUE(lane_next_us > 0);
+}
+
+TEST(many_keys_have_their_turns_again_claim_by_claim)
+{
+    char when[32];
+    int claims = 0, got = 0;
+
+    for (int i = 1; i <= 200; i++) {
+        (void)snprintf(when, sizeof(when), "l2r0 k%d", i);
+        EXPECT_STR("1", lane_add(i, when));
+    }
+    put_ahead("turns");
+    while (got < 200 && claims++ < 40) {
+        (void)lane_claim("50", "");
+        got += lane_claimed_count;
+        EXPECT_TRUE(lane_next_us == 0 || got == 200);
+    }
+    EXPECT_INT(200, got);
+}
+
+TEST(a_key_that_was_blocked_while_the_clock_was_ahead_goes_on)
+{
+    EXPECT_STR("1", lane_add(1, "l2r0 a"));
+    EXPECT_STR("1", lane_add(2, "l2r0 a"));
+    EXPECT_STR("1", lane_claim("9", "|||1|"));
+    put_ahead("turns");
+    (void)script_text("DEL weir:{t}:on:a");
+    EXPECT_STR("", lane_claim("9", "|||1|"));
+    EXPECT_STR("2", lane_claim("9", "|||1|"));
+}
+
+/* --- unique keys ---------------------------------------------------------- */
+
+/* For how many ms the key "k" is held. */
+static long long held_ms(void)
+{
+    return redis_int(script_proc, "EVAL %s 0",
+                     "local time = redis.call('TIME') "
+                     "local entry = redis.call('HGET', 'weir:{t}:unique', 'k') "
+                     "return entry:sub(16, 31) - time[1] * 1000 - "
+                     "math.floor(time[2] / 1000)");
+}
+
+TEST(a_key_that_was_taken_while_the_clock_was_ahead_is_held_for_its_time)
+{
+    EXPECT_STR("1", lane_add_under(1, "r0", "k", "reject 60000"));
+    (void)redis_text(
+        script_proc, "EVAL %s 0 %d",
+        "local key = 'weir:{t}:unique' "
+        "local entry = redis.call('HGET', key, 'k') "
+        "entry = entry:gsub('(%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)', function(ms) "
+        "return string.format('%09d%07d', (ms + ARGV[1]) / 1e7, "
+        "(ms + ARGV[1]) % 1e7) end) "
+        "redis.call('HSET', key, 'k', entry) return 'OK'",
+        HOUR_MS);
+    EXPECT_TRUE(held_ms() > HOUR_MS);
+    EXPECT_STR("0 0 512 j1", lane_add_under(2, "r0", "k", "reject 60000"));
+    EXPECT_TRUE(held_ms() <= 60000);
+    EXPECT_TRUE(held_ms() > 30000);
+}
+
+/* --- dead jobs ------------------------------------------------------------ */
+
+TEST(jobs_that_died_while_the_clock_was_ahead_are_forgotten_with_the_others)
+{
+    static const char *const words[] = {"", "10", NULL};
+
+    (void)script_add('a', "x", "r0");
+    (void)script_claim("9", "5000");
+    script_settle_begin();
+    script_settle_node("a0000", NULL, 0);
+    script_settle_end(0, "x", "r");
+    (void)script_settle('a', 0, "10");
+    put_ahead("dead");
+    (void)script_run(&weir__script_delay_forget, "ids meta dead rec", words);
+    EXPECT_INT(1, script_reply->element[0]->integer);
+}
