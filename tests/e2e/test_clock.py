@@ -140,7 +140,7 @@ def jobs_with_keys_run_though_the_clock_was_set_back(place):
 
 def ahead_for_a_moment(place, server, ms):
     """A schedule makes a job while the clock is ahead."""
-    worker = place.work(place.echo("before"))
+    worker = place.work(place.echo(name="before"))
     eventually(lambda: ids(place, "before"), "the schedule begins")
     server.advance(ms)
     count = len(ids(place, "before"))
