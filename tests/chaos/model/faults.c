@@ -231,7 +231,7 @@ const struct fault faults[] = {
     {"a job that is handed over does not run", SCRIPT_ADD_ONE,
      "call('ZADD', run, token, node)", ""},
     {"a job that is handed over comes back as due then", SCRIPT_ADD_ONE,
-     "redis.pcall('HSET', held, token, taken)", ""},
+     "redis.pcall('HSET', held, token, cmsgpack.pack(taken))", ""},
     {"who was handed a job is woken for the next", SCRIPT_ADD_ONE,
      "redis.pcall('ZREM', idle, worker)", ""},
     {"jobs are handed over while the topic is paused", SCRIPT_ADD_ONE,
