@@ -141,8 +141,8 @@ def a_lease_is_that_of_the_topic_and_ends_with_its_last_job(place):
     lease, = wire.redis.zrange("weir:{t}:lease", 0, -1, withscores=True)
     expect(420000, lease[1] - answer[0] // 1000)
     expect(answer[1], int(lease[0]))
-    expect([], wire.run("renew", [wire.key("t", b"lease")],
-                        [420000, answer[1]]))
+    keys = [wire.key("t", name) for name in (b"lease", b"held")]
+    expect([], wire.run("renew", keys, [420000, answer[1]]))
     jobs = [Job(one) for one in answer[8]]
     wire.finish((jobs[0], "done"))
     expect(1, wire.redis.zcard("weir:{t}:lease"))

@@ -251,6 +251,23 @@ def what_is_done_is_settled_on_a_full_server_and_a_retry_waits_for_room(place):
 
 
 @test
+def a_lease_that_was_made_longer_is_left_by_a_worker_with_short_ones(place):
+    place.add("t", "a")
+    (job,) = take(place, "--lease", "5s")
+    expect(1, place.ok("renew", "t", job["token"], "--lease",
+                       "1h")["renewed"])
+    place.add("t", "b")
+    worker = place.work(place.echo(), flags=("--lease", "300ms"))
+    eventually(lambda: place.lines("out"), "b runs")
+    stop_cleanly(worker)
+    expect_true(place.ok("show", "t", "a")["lease_left_ms"] > 1000000,
+                "the lease was cut")
+    expect(["b"], [line["id"] for line in place.lines("out")])
+    expect(1, settle(place, [job], "--done"))
+    expect(2, place.stats("t")["done_total"])
+
+
+@test
 def leases_are_renewed_on_a_full_server(place):
     add_pack(place, 1)
     jobs = take(place, "--lease", "10s")

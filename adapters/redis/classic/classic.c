@@ -284,8 +284,8 @@ static void renew(struct weir__renewals *renewals,
         return;
     (void)lease_ms; /* of runs; a topic has one of its own */
     weir__renewals_begin(renewals, &weir__script_classic_renew);
-    weir__resp_eval(buf, &weir__script_classic_renew, 1, 1 + 2 * count);
-    weir__prefix_key(buf, &base->prefix, "alive");
+    weir__resp_eval(buf, &weir__script_classic_renew, 2, 1 + 2 * count);
+    weir__prefix_keys(buf, &base->prefix, "alive meta");
     weir__resp_int(buf, weir__options_lease_ms(topic->base.options));
     for (size_t i = 0; i < topic->consumer_count; i++) {
         const struct weir__consumer *consumer = topic->consumers[i];

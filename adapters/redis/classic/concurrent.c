@@ -22,8 +22,8 @@ static void park(struct weir__consumer *consumer)
     const struct weir__classic_topic *topic = consumer->topic;
     struct weir__buf bytes = {0};
 
-    weir__resp_eval(&bytes, &weir__script_classic_park, 2, 3);
-    weir__prefix_keys(&bytes, &topic->base.prefix, "parked alive");
+    weir__resp_eval(&bytes, &weir__script_classic_park, 3, 3);
+    weir__prefix_keys(&bytes, &topic->base.prefix, "parked alive meta");
     weir__resp_str(&bytes, consumer->owner);
     weir__resp_int(&bytes, weir__options_lease_ms(topic->base.options));
     weir__resp_bytes(&bytes, (struct weir_slice){consumer->message->bytes,

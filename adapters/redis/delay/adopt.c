@@ -203,8 +203,8 @@ int weir__delay_prolong(struct weir__store_topic *base,
         return WEIR_ENOMEM;
     *prolong =
         (struct prolong){.request.done = on_prolonged, .fn = fn, .arg = arg};
-    weir__resp_eval(&bytes, &weir__script_delay_renew, 1, 1 + what->count);
-    weir__prefix_key(&bytes, &base->prefix, "lease");
+    weir__resp_eval(&bytes, &weir__script_delay_renew, 2, 1 + what->count);
+    weir__prefix_keys(&bytes, &base->prefix, "lease held");
     weir__resp_int(&bytes, what->lease_ms);
     for (size_t i = 0; i < what->count; i++) {
         (void)read_token(what->tokens[i], &adopted);

@@ -166,9 +166,9 @@ static void renew(struct weir__renewals *renewals,
         if (count == 0)
             return;
         weir__renewals_begin(renewals, &weir__script_delay_renew);
-        weir__resp_eval(&renewals->bytes, &weir__script_delay_renew, 1,
+        weir__resp_eval(&renewals->bytes, &weir__script_delay_renew, 2,
                         1 + count);
-        weir__prefix_key(&renewals->bytes, &topic->prefix, "lease");
+        weir__prefix_keys(&renewals->bytes, &topic->prefix, "lease held");
         weir__resp_int(&renewals->bytes, lease_ms);
         for (; count > 0; lease = lease->next)
             if (is_kept(lease)) {

@@ -348,9 +348,10 @@ void weir__external_renew(struct weir__renewals *renewals,
         size_t count = weir__leases_count(lease, WEIR__EXTERNAL_CALL, NULL);
 
         weir__renewals_begin(renewals, &weir__script_external_renew);
-        weir__resp_eval(buf, &weir__script_external_renew, 3, 3 + count);
+        weir__resp_eval(buf, &weir__script_external_renew, 4, 3 + count);
         weir__prefix_keys(buf, &base->prefix, "lease run");
         weir__resp_str(buf, weir__external_key(topic));
+        weir__prefix_key(buf, &base->prefix, "meta");
         weir__resp_int(buf, lease_ms);
         weir__resp_str(buf, weir__external_group(topic));
         weir__resp_str(buf, topic->consumer);

@@ -90,6 +90,7 @@ export class Lane {
                                this.worker.name, inHand, '');
     if (timeUs === -1) throw new Error(`it is of the kind ${token}`);
     this.complain('');
+    if (leaseMs !== this.leaseMs) this.renewedAt = -Infinity; // older claims
     Object.assign(this, { leaseMs, timeoutMs, startUntil: now + leaseMs });
     const restMs = nextUs < 0 ? leaseMs : Math.min(nextUs / 1000, leaseMs);
     if (this.pullAt > 0) this.pullAt = now + restMs;
@@ -144,8 +145,8 @@ export class Lane {
   async renew(now) {
     this.renewedAt = now;
     const tokens = new Set([...this.inHand].map(({ token }) => token));
-    const lost = await this.server.script('delay/renew', [this.keys[2]],
-                                          this.leaseMs, ...tokens);
+    const lost = await this.server.script(
+      'delay/renew', [this.keys[2], this.keys[6]], this.leaseMs, ...tokens);
     this.giveBack('the lease is lost', lost.map(Number));
   }
 

@@ -205,6 +205,28 @@ test('leases are renewed while jobs run', async () => {
   assert.equal((await client.counts('t')).done, 1);
 });
 
+test('jobs in hand have the lease of the topic when that changes', async () => {
+  let finish;
+  const waits = new Promise((resolve) => { finish = resolve; });
+  await set('t', 'lease', '30m');
+  await client.add('t', 1, { id: 'a' });
+  work({ t: async (job) => job.id === 'a' && await waits });
+  const length = async () => {
+    const [held] = await server.redis.hvalsBuffer('weir:{t}:held');
+    return held?.at(-5) === 0xce ? held.readUInt32BE(held.length - 4) : 0;
+  };
+  await until(length, 'a is claimed');
+  for (const minutes of [60, 20]) {
+    await set('t', 'lease', `${minutes}m`);
+    await client.add('t', 1); // with it comes the lease
+    await until(async () => await length() === minutes * 60000,
+                'it is renewed');
+  }
+  finish();
+  await until(() => isEmpty('t'), 'it is empty');
+  assert.equal((await client.counts('t')).done, 3);
+});
+
 test('a worker that stops finishes what runs and gives back the rest',
      async () => {
        const started = [];

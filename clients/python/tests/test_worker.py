@@ -15,6 +15,7 @@ from e2e import (end_cleanly, eventually, expect, expect_in, expect_true,
 from library import in_both, in_thread, run_in, start_worker
 from server import Server
 
+import msgpack
 import redis
 import weir
 import weir.aio
@@ -154,6 +155,25 @@ def leases_are_renewed(place, kind):
     await_end(client, done=1)
     stop_cleanly(worker)
     expect(1, len(runs(place)))
+
+
+@in_both
+def jobs_in_hand_have_the_lease_of_the_topic_when_that_changes(place, kind):
+    path = open_server(place, "lease=30m")
+    client = client_of(path)
+    client.add("t", wait_for(place), id="a")
+    worker = start_worker(place, kind, path)
+    server = redis.Redis(unix_socket_path=path)
+    (token, _), = eventually(lambda: server.zrange(
+        "weir:{t}:lease", 0, -1, withscores=True), "a is claimed")
+    for minutes in (60, 20):
+        place.ok("topic", "set", "t", "lease=%dm" % minutes)
+        client.add("t", 1)  # with it comes the lease
+        eventually(lambda: msgpack.unpackb(server.hget(
+            "weir:{t}:held", token))[-1] == minutes * 60000, "it is renewed")
+    let_go(place)
+    await_end(client, done=3)
+    stop_cleanly(worker)
 
 
 @in_both

@@ -408,6 +408,8 @@ const struct fault faults[] = {
     /* --- renew, giving back ---------------------------------------------- */
     {"a lost lease begins anew", SCRIPT_RENEW, "if found[i] then",
      "if true then"},
+    {"a renewal leaves a lease as long as it was", SCRIPT_RENEW,
+     "taken[#taken] = tonumber(ARGV[1])", ""},
     {"giving back blames", SCRIPT_SETTLE,
      "suspect_score(due, ended), seq, from, to",
      "suspect_score(due, ended + 1), seq, from, to"},

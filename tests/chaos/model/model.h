@@ -88,7 +88,7 @@ struct lease {
     uint64_t token;
     int64_t deadline_ms, length_ms;
     struct text held; /* "NODE@DUE " for each node of its claim, and
-                         "@WORKER@TIME LENGTH" */
+                         "@WORKER@TIME " */
 };
 
 struct worker {

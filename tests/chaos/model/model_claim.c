@@ -216,11 +216,9 @@ static void run_under(struct model *model, struct taking *taking, int worker,
     }
     model->count.claimed = (long long)token;
     if (worker < 0)
-        text_format(&taking->held, "@@%lld %lld", (long long)now_ms,
-                    (long long)lease_ms);
+        text_format(&taking->held, "@@%lld ", (long long)now_ms);
     else
-        text_format(&taking->held, "@w%d@%lld %lld", worker, (long long)now_ms,
-                    (long long)lease_ms);
+        text_format(&taking->held, "@w%d@%lld ", worker, (long long)now_ms);
     model->leases = list_room(model->leases, model->lease_count,
                               &model->lease_cap, sizeof(struct lease));
     model->leases[model->lease_count++] =

@@ -63,6 +63,7 @@ void model_renew(struct model *model, const uint64_t *tokens, size_t count,
 
         if (lease != NULL) {
             lease->deadline_ms = model_now_ms(model) + lease_ms;
+            lease->length_ms = lease_ms;
             continue;
         }
         text_str(answer, gap);

@@ -241,9 +241,15 @@ static void check_held(struct run *run)
     char token[24];
 
     for (size_t i = 0; i < model->lease_count; i++) {
+        const struct lease *lease = &model->leases[i];
+        struct text held = {0};
+
         (void)snprintf(token, sizeof(token), "%llu",
-                       (unsigned long long)model->leases[i].token);
-        add_line(&wanted, token, text_of(&model->leases[i].held));
+                       (unsigned long long)lease->token);
+        text_str(&held, text_of(&lease->held));
+        text_int(&held, (long long)lease->length_ms);
+        add_line(&wanted, token, text_of(&held));
+        text_free(&held);
     }
     call_command(&run->caller, "EVAL", 3);
     call_str(&run->caller, held_script);

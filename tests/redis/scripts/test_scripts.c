@@ -228,7 +228,7 @@ TEST(a_renewed_claim_lives_on_and_a_lost_one_is_named)
 {
     (void)script_add('a', "1", "r0");
     (void)script_claim("1", "1");
-    script_begin(&weir__script_delay_renew, "lease");
+    script_begin(&weir__script_delay_renew, "lease held");
     script_arg("60000");
     script_arg(script_token);
     script_arg("77");

@@ -90,6 +90,155 @@ TEST(where_nothing_tells_the_length_of_a_lease_the_longest_one_is_taken)
     EXPECT_TRUE(left_ms("lease") > HOUR_MS - 60000);
 }
 
+/* The claim has this lease from now on. */
+static void renew(const char *lease_ms)
+{
+    const char *const args[] = {lease_ms, script_token, NULL};
+
+    EXPECT_STR("", script_run(&weir__script_delay_renew, "lease held", args));
+}
+
+TEST(a_lease_that_was_renewed_for_longer_is_left_to_its_worker)
+{
+    static const char *const lengths[] = {"300", "5000", "65536", "3600000"};
+
+    (void)script_add('a', "1", "r0");
+    EXPECT_STR("a0000+0", script_claim("9", "300"));
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++)
+        renew(lengths[i]);
+    EXPECT_STR("", script_claim("9", "300"));
+    EXPECT_TRUE(left_ms("lease") > HOUR_MS - 60000);
+}
+
+TEST(a_lease_that_was_renewed_for_less_ends_its_length_from_now)
+{
+    (void)script_add('a', "1", "r0");
+    EXPECT_STR("a0000+0", script_claim("9", "3600000"));
+    renew("60000");
+    put_ahead("lease");
+    EXPECT_STR("", script_claim("9", "300"));
+    EXPECT_TRUE(left_ms("lease") <= 60000);
+}
+
+TEST(a_renewal_leaves_alone_what_is_none_of_weirs)
+{
+    (void)script_add('a', "1", "r0");
+    EXPECT_STR("a0000+0", script_claim("9", "5000"));
+    (void)redis_text(script_proc, "HSET weir:{t}:held 1 foreign");
+    renew("60000");
+    EXPECT_STR("foreign", script_text("HGET weir:{t}:held 1"));
+    (void)script_text("DEL weir:{t}:held");
+    renew("60000");
+    script_poison("held");
+    renew("60000");
+    EXPECT_TRUE(left_ms("lease") > 30000);
+}
+
+/* --- leases of other kinds ------------------------------------------------ */
+
+static void claim_list(const char *lease_ms)
+{
+    const char *const args[] = {"list", "10", lease_ms, "0", "",
+                                "",     "",   "",       "",  NULL};
+
+    (void)script_run(&weir__script_external_claim_list,
+                     "meta wait run lease held past auto list", args);
+}
+
+TEST(a_lease_of_a_list_that_was_renewed_for_longer_is_left_to_its_worker)
+{
+    const char *args[] = {"600000", "", "c", "", NULL};
+
+    (void)redis_text(script_proc, "HSET weir:{t}:meta kind list key %s", "");
+    (void)script_text("RPUSH weir:{t}:list a");
+    claim_list("300");
+    args[3] = script_text("ZRANGE weir:{t}:lease 0 0");
+    EXPECT_STR("", script_run(&weir__script_external_renew,
+                              "lease run list meta", args));
+    claim_list("300");
+    EXPECT_TRUE(left_ms("lease") > 500000);
+}
+
+static void poll_concurrent(void)
+{
+    const char *const args[] = {"concurrent", "w2", "300", "-1", "", NULL};
+
+    (void)script_run(&weir__script_classic_poll,
+                     "fifo parked alive meta ids idle", args);
+}
+
+static void pop_and_park(const char *lease_ms)
+{
+    const char *const args[] = {"c1", "w1", lease_ms, "park",
+                                "0",  "0",  "",       NULL};
+
+    (void)script_text("HSET weir:{t}:meta kind concurrent");
+    (void)script_text("RPUSH weir:{t}:fifo m");
+    (void)script_run(&weir__script_classic_pop,
+                     "fifo parked alive meta idle lock", args);
+}
+
+TEST(a_lease_of_a_message_is_left_to_its_worker_before_that_polls)
+{
+    pop_and_park("600000");
+    poll_concurrent();
+    EXPECT_TRUE(left_ms("alive") > 500000);
+}
+
+TEST(a_message_that_is_parked_later_is_left_to_its_worker)
+{
+    static const char *const args[] = {"c1", "600000", "m", NULL};
+
+    (void)script_text("HSET weir:{t}:meta kind concurrent");
+    EXPECT_STR(
+        "1", script_run(&weir__script_classic_park, "parked alive meta", args));
+    poll_concurrent();
+    EXPECT_TRUE(left_ms("alive") > 500000);
+}
+
+TEST(a_lease_of_a_message_that_was_renewed_for_longer_is_left_to_its_worker)
+{
+    static const char *const args[] = {"600000", "c1", "1", NULL};
+
+    pop_and_park("300");
+    EXPECT_STR("", script_run(&weir__script_classic_renew, "alive meta", args));
+    poll_concurrent();
+    EXPECT_TRUE(left_ms("alive") > 500000);
+}
+
+static const char *lock(const char *consumer, const char *lease_ms)
+{
+    const char *const args[] = {consumer, consumer, lease_ms, NULL};
+
+    return script_run(&weir__script_classic_lock, "lock lockers meta", args);
+}
+
+TEST(a_lock_that_was_taken_for_longer_is_left_to_its_consumer)
+{
+    EXPECT_STR("1", lock("c1", "600000"));
+    (void)lock("c2", "300");
+    EXPECT_TRUE(redis_int(script_proc, "PTTL weir:{t}:lock") > 500000);
+}
+
+TEST(a_lease_of_a_group_that_was_renewed_for_longer_is_left_to_its_worker)
+{
+    static const char *const claim[] = {"t", "bounded", "1", "300", "",
+                                        "0", "4",       "",  "",    NULL};
+    static const char *const renewal[] = {"600000", "g", "5", NULL};
+
+    (void)script_text("HSET weir:{t}:meta kind bounded running 1 claimed 5");
+    (void)redis_text(script_proc, "EVAL %s 0",
+                     "local key, state = 'weir:{t}:out', '5 0 0 0 300' "
+                     "redis.call('HSET', key, 'g', state) return 'OK'");
+    (void)script_text("RPUSH weir:{t}:l:g e");
+    (void)script_text("ZADD weir:{t}:lease 9999999999999 g");
+    EXPECT_STR("",
+               script_run(&weir__script_bounded_renew, "lease out", renewal));
+    (void)script_run(&weir__script_bounded_claim,
+                     "rot hot lease out meta idle options ttl", claim);
+    EXPECT_TRUE(left_ms("lease") > 500000);
+}
+
 /* --- lanes ---------------------------------------------------------------- */
 
 TEST(a_due_job_with_a_key_does_not_wait_for_a_turn_of_a_clock_that_was_ahead)

@@ -217,8 +217,8 @@ TEST(claims_of_a_stream_are_renewed_where_its_group_is_gone)
 
     (void)redis_text(script_proc, "ZADD weir:{t}:run 5 1-1 6 1-2");
     (void)redis_text(script_proc, "ZADD weir:{t}:lease 1 5 1 6");
-    EXPECT_STR(
-        "", script_run(&weir__script_external_renew, "lease run stream", args));
+    EXPECT_STR("", script_run(&weir__script_external_renew,
+                              "lease run stream meta", args));
     EXPECT_INT(0, redis_int(script_proc, "ZCOUNT weir:{t}:lease 0 1"));
 }
 

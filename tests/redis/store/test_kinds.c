@@ -93,6 +93,32 @@ TEST(leases_of_each_kind_outlive_a_handler_of_each_other_kind)
     }
 }
 
+/* As after a reload with a longer lease, or a call that takes jobs. */
+TEST(a_lease_of_each_kind_that_was_made_longer_is_left_by_other_workers)
+{
+    for (size_t i = 0; i < KINDS; i++) {
+        struct host *host, *other;
+        double soon_ms;
+
+        if (strcmp(kinds[i], "sync") == 0 ||
+            strcmp(kinds[i], "concurrent") == 0)
+            continue; /* their workers ask by themselves */
+        (void)world_open(NULL);
+        host = host_open_kind("w", kinds[i]);
+        other = host_open_kind("v", kinds[i]);
+        add_one(host, kinds[i], 1);
+        while (host->runs == NULL)
+            (void)host_claim(host, 1, LEASE_LONG_MS / 60);
+        soon_ms = ev_time() * 1000. + LEASE_LONG_MS / 2.;
+        EXPECT_TRUE(first_end(kinds[i]) < soon_ms);
+        host->store->ops->renew(host->topic, LEASE_LONG_MS);
+        AWAIT(first_end(kinds[i]) > soon_ms);
+        EXPECT_INT(0, host_claim(other, 1, LEASE_SHORT_MS));
+        EXPECT_TRUE(first_end(kinds[i]) > soon_ms);
+        world_close();
+    }
+}
+
 /* --- a full server ------------------------------------------------------- */
 
 static void set_full(bool is_full)

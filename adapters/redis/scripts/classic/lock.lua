@@ -7,19 +7,25 @@
 local call = redis.call
 --#include wake
 --#include full
-local lock, lockers = KEYS[1], KEYS[2]
+--#include number
+--#include longest
+local lock, lockers, own_ms = KEYS[1], KEYS[2], tonumber(ARGV[3])
 needs_no_room(lockers)
-if call('SET', lock, ARGV[1], 'NX', 'PX', ARGV[3]) then return { 1 } end
-local free_ms = call('PTTL', lock)
+local free_ms
+if not call('SET', lock, ARGV[1], 'NX', 'PX', ARGV[3]) then
+  free_ms = call('PTTL', lock)
+end
 if free_ms == -1 then -- nobody's: those of consumers end by themselves
   call('SET', lock, ARGV[1], 'PX', ARGV[3])
+  free_ms = nil
+end
+if not free_ms then
+  note_length(KEYS[3], own_ms)
   return { 1 }
 end
 local SLACK_MS = 1000 -- for small steps of the clock
-if free_ms > ARGV[3] + SLACK_MS then -- it may be of a clock that was ahead
-  --#include number
-  --#include longest
-  local most = math.max(longest(KEYS[3]), tonumber(ARGV[3]))
+if free_ms > own_ms + SLACK_MS then -- it may be of a clock that was ahead
+  local most = math.max(longest(KEYS[3]), own_ms)
   if free_ms > most + SLACK_MS then
     call('SET', lock, call('GET', lock), 'PX', digits(most))
     free_ms = most

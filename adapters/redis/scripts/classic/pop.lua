@@ -11,6 +11,7 @@
 --       { time in us, -1 } when the lock is lost
 local call = redis.call
 --#include number
+--#include longest
 --#include server
 --#include wake
 --#include types
@@ -34,6 +35,7 @@ if not message then
 end
 if todo == 'park' then
   call('HSET', parked, consumer, message)
+  note_length(meta, tonumber(ARGV[3]))
   call('ZADD', alive, math.floor(time_us / 1000) + ARGV[3], consumer)
 elseif todo == 'done' then
   increment(meta, 'done', 1)

@@ -1,14 +1,17 @@
 -- SPDX-License-Identifier: MIT
 -- renew: what consumers of a worker have parked lives on.
 --
--- KEYS  alive
+-- KEYS  alive meta
 -- ARGV  lease ms, then name of a consumer, token, ...
 -- Reply { token, ... } of what is somebody else's by now
 local call = redis.call
+--#include number
+--#include longest
 --#include full
 local time = call('TIME')
 local till = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1]
 local lost = {}
+note_length(KEYS[2], tonumber(ARGV[1]))
 for i = 2, #ARGV, 2 do
   if call('ZSCORE', KEYS[1], ARGV[i]) then
     needs_no_room(KEYS[1])

@@ -2,16 +2,19 @@
 -- renew: prolong claims of one worker. Entries of a stream are claimed
 -- anew in their group, too, so that they do not look abandoned there.
 --
--- KEYS  lease run, the list or stream
+-- KEYS  lease run, the list or stream, meta
 -- ARGV  lease ms, group ('': a list), consumer, token...
 -- Reply { token, ... } of the claims that are lost
 local call = redis.call
 --#include entry
+--#include number
+--#include longest
 --#include full
 local time = call('TIME')
 local deadline = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1]
 local lease, run, source = KEYS[1], KEYS[2], KEYS[3]
 local lost = {}
+note_length(KEYS[4], tonumber(ARGV[1]))
 for i = 4, #ARGV do
   local token = ARGV[i]
   if not call('ZSCORE', lease, token) then

@@ -76,6 +76,7 @@ class Lane:
     """What is known of one topic that is served."""
 
     woken: asyncio.Event  # of the loop that runs
+    changed: asyncio.Event  # the length of leases
 
     def __init__(self, prefix: str, topic: str, handler: Any):
         self.topic, self.handler = topic, handler
@@ -303,13 +304,14 @@ class Engine(Shared):
 
     async def _renew(self, lane: Lane) -> None:
         while True:
-            await asyncio.sleep(lane.lease / 3 or 0.05)
+            await wait(lane.changed, lane.lease / 3 or BEAT)
             claims = {job._claim.token: job._claim for job in self._in_hand
                       if job._claim.lane is lane and job._claim.deadline}
             if not claims:
                 continue
             now = time.monotonic()
-            answer, = await self._ask(call("renew", [lane.keys[2]], int(
+            keys = [lane.keys[2], lane.keys[6]]
+            answer, = await self._ask(call("renew", keys, int(
                 lane.lease * 1000), *claims))
             if isinstance(answer, Exception):
                 logger.warning("%s: %s", lane.topic, answer)
@@ -322,7 +324,7 @@ class Engine(Shared):
                     job._lose()
 
     async def _pull(self, lane: Lane) -> None:
-        lane.woken, said = asyncio.Event(), ""
+        lane.woken, lane.changed, said = asyncio.Event(), asyncio.Event(), ""
         while True:
             room = self._hold - len(self._in_hand)
             if self._stop_at or self._is_pulling or 4 * room < self._hold:
@@ -350,6 +352,8 @@ class Engine(Shared):
                 continue
             (_, token, next_us, _, _, lease, timeout, is_suspect,
              jobs) = answer
+            if lease / 1000 != lane.lease:  # claims from before have it, too
+                lane.changed.set()
             lane.lease, lane.timeout = lease / 1000, timeout / 1000
             claim = Claim(lane, token, sent + lane.lease)
             come = [Job(claim, one) for one in jobs]
