@@ -320,6 +320,28 @@ TEST(a_key_that_was_taken_while_the_clock_was_ahead_is_held_for_its_time)
     EXPECT_TRUE(held_ms() > 30000);
 }
 
+TEST(a_key_whose_holder_was_replaced_while_the_clock_was_ahead_is_held_as_long)
+{
+    EXPECT_STR("1", lane_add_under(1, "r0", "k", "replace 60000"));
+    EXPECT_STR("1", lane_add_under(2, "r0", "k", "replace 60000"));
+    EXPECT_STR("2", lane_claim("9", ""));
+    (void)redis_text(
+        script_proc, "EVAL %s 0 %d",
+        "local key, at = 'weir:{t}:unique', 0 "
+        "local entry = redis.call('HGET', key, 'k') "
+        "entry = entry:gsub('(%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d%d)', function(ms) "
+        "at = at + 1 "
+        "if at == 2 then return ms end " /* of the first holder */
+        "return string.format('%09d%07d', (ms + ARGV[1]) / 1e7, "
+        "(ms + ARGV[1]) % 1e7) end) "
+        "redis.call('HSET', key, 'k', entry) return 'OK'",
+        HOUR_MS);
+    EXPECT_TRUE(held_ms() > HOUR_MS);
+    EXPECT_STR("0 0 512 j2", lane_add_under(3, "r0", "k", "replace 60000"));
+    EXPECT_TRUE(held_ms() <= 60000);
+    EXPECT_TRUE(held_ms() > 30000);
+}
+
 /* --- dead jobs ------------------------------------------------------------ */
 
 TEST(jobs_that_died_while_the_clock_was_ahead_are_forgotten_with_the_others)

@@ -8,7 +8,8 @@
 --   at 33  16   ms when the first one was added of those that took each other's
 --               place, this one last
 --   at 50  16   ms when it is due
---   at 67       its id
+--   at 67  16   ms when this one was added
+--   at 84       its id
 -- So much keeps the hash a table from its first entry on. Nothing happens to an
 -- entry when its job ends: who comes next looks whether it holds. What can hold
 -- no more is removed by and by.
@@ -58,19 +59,21 @@ local function read_rule(text)
 end
 
 local function read_entry(text)
-  if not text or #text < 67 or not string.find(text, '^[dst] ') then
+  if not text or #text < 84 or not string.find(text, '^[dst] ') then
     return nil
   end
   return { form = sub(text, 1, 1), seq = sub(text, 3, 14),
            till = number_of(sub(text, 16, 31)),
            first = number_of(sub(text, 33, 48)),
-           due = number_of(sub(text, 50, 65)), id = sub(text, 67) }
+           due = number_of(sub(text, 50, 65)),
+           added = number_of(sub(text, 67, 82)), id = sub(text, 84) }
 end
 
+-- That of a holder that is added now.
 local function write_entry(form, seq, till, first, due, id)
-  return string.format('%s %s %09d%07d %09d%07d %09d%07d %s', form, seq,
-                       till / 1e7, till % 1e7, first / 1e7, first % 1e7,
-                       due / 1e7, due % 1e7, id)
+  return string.format('%s %s %09d%07d %09d%07d %09d%07d %09d%07d %s', form,
+                       seq, till / 1e7, till % 1e7, first / 1e7, first % 1e7,
+                       due / 1e7, due % 1e7, now / 1e7, now % 1e7, id)
 end
 
 -- Is the holder there, and not dead?
@@ -183,12 +186,13 @@ end
 -- the key while the clock was ahead, and for longer than a small step.
 local function read_holder(key)
   local entry = read_entry(call('HGET', unique, key))
-  local ahead = entry and entry.first - now or 0
+  local ahead = entry and entry.added - now or 0
   if ahead < 1000 then return entry end
-  entry.first, entry.due = now, math.max(entry.due - ahead, 0)
+  entry.first = math.min(entry.first, now)
+  entry.due = math.max(entry.due - ahead, 0)
   entry.till = math.max(entry.till - ahead, 0)
-  call('HSET', unique, key, write_entry(entry.form, entry.seq, entry.till, now,
-                                        entry.due, entry.id))
+  call('HSET', unique, key, write_entry(entry.form, entry.seq, entry.till,
+                                        entry.first, entry.due, entry.id))
   return entry
 end
 
@@ -227,11 +231,11 @@ local function look_around()
   local asked, keys, over = {}, {}, {}
   for i = 1, #some, 2 do
     local text = some[i + 1]
-    if #text < 67 or sub(text, 1, 1) == 't' and
+    if #text < 84 or sub(text, 1, 1) == 't' and
                      number_of(sub(text, 16, 31)) <= now then
       over[#over + 1] = some[i]
     elseif sub(text, 1, 1) ~= 't' then
-      asked[#asked + 1], keys[#keys + 1] = sub(text, 67), some[i]
+      asked[#asked + 1], keys[#keys + 1] = sub(text, 84), some[i]
     end
   end
   local known = asked[1] and call('HMGET', ids, unpack(asked)) or {}
