@@ -153,7 +153,7 @@ struct weir__cron_change {
 struct weir__cron_entry {
     struct weir_slice name;
     struct weir__record record;
-    bool is_paused;
+    bool is_paused, has_tick;
     int64_t from_ms, now_ms;
 };
 typedef void (*weir__cron_fn)(int code, const struct weir__cron_entry *entry,

@@ -276,19 +276,13 @@ const struct weir__command weir__cmd_cron_delete = {
 
 /* --- list, show, run ------------------------------------------------------ */
 
-static struct weir__field time_field(const char *name, int64_t ms)
-{
-    return weir__field_int(name, ms > 0 ? ms : -1);
-}
-
 static struct weir__field next_field(const struct weir_cron_info *info)
 {
     struct json_object *array = json_object_new_array();
     int64_t next[NEXT_SHOWN];
-    int count = info->is_paused
-                    ? 0
-                    : weir_cron_next(&info->cron, info->from_ms, info->now_ms,
-                                     next, NEXT_SHOWN);
+    int count = info->has_tick ? weir_cron_next(&info->cron, info->from_ms,
+                                                info->now_ms, next, NEXT_SHOWN)
+                               : 0;
 
     for (int i = 0; i < count; i++)
         array = weir__array_with(array, json_object_new_int64(next[i]));
@@ -316,7 +310,9 @@ static struct json_object *json_of(const struct weir__ask *ask,
         weir__field_str("url", cron->url),
         body == NULL ? weir__field_null("body") : weir__field("body", body),
         weir__field_bool("paused", info->is_paused),
-        time_field("next_ms", info->next_ms), next_field(info));
+        weir__field_bool("tick", info->has_tick),
+        weir__field_int("next_ms", info->next_ms > 0 ? info->next_ms : -1),
+        next_field(info));
 }
 
 /* "@daily", "every 15m" and the zone. */
@@ -343,7 +339,9 @@ static void print_row(const struct weir__ask *ask,
         weir__time_print(info->next_ms, next);
     weir__print("%s  %s  ", ask->topic, info->cron.name);
     print_times(&info->cron);
-    weir__print("  %s\n", info->is_paused ? "paused" : next);
+    weir__print("  %s\n", info->is_paused  ? "paused"
+                          : info->has_tick ? next
+                                           : "no tick");
 }
 
 static void print_field(const char *name, const char *value)
@@ -398,8 +396,10 @@ static void print_shown(const struct weir__ask *ask,
         weir__json_print(cron->body, body, sizeof(body)) > 0)
         print_field("body", body);
     print_field("paused", info->is_paused ? "yes" : "no");
-    if (!info->is_paused)
+    if (info->has_tick)
         print_next(info);
+    else if (!info->is_paused)
+        print_field("next", "no tick: a job that somebody added has its id");
 }
 
 /* The one that is named, or each; what is printed as JSON is kept till the
@@ -482,14 +482,15 @@ static const struct weir__flag list_flags[] = {
 #define SCHEDULE_JSON                                                    \
     "{\"topic\",\"name\",\"at\",\"every_ms\",\"zone\",\"missed\","       \
     "\"overlap\",\n\"jitter_ms\",\"retry\",\"ttl_ms\",\"url\",\"body\"," \
-    "\"paused\",\"next_ms\",\"next\"}"
+    "\"paused\",\"tick\",\"next_ms\",\"next\"}"
 
 const struct weir__command weir__cmd_cron_list = {
     .name = "cron list",
     .operands = "",
     WEIR__FLAGS(list_flags),
     .summary = "List schedules",
-    .details = "One a line, with its topic, its times and the next one. With "
+    .details = "One a line, with its topic, its times and the next one, or no "
+               "tick: a job that\nsomebody added has the id NAME@next. With "
                "--json an array of\n" SCHEDULE_JSON ".",
     .example = "weir cron list",
     .exits = "0 listed, also when there are none, 2 wrong usage,\n"

@@ -260,6 +260,7 @@ static void tell(const struct listing *listing,
         entry->from_ms < entry->now_ms ? entry->from_ms : entry->now_ms;
     struct weir_cron_info info = {
         .is_paused = entry->is_paused,
+        .has_tick = entry->has_tick,
         .from_ms = from_ms,
         .now_ms = entry->now_ms,
         .cron = {.every_ms = schedule->every_ms,
@@ -278,7 +279,7 @@ static void tell(const struct listing *listing,
     info.cron.url = keep(&texts, record->url);
     info.cron.header_count = weir__headers_read(record->headers, headers);
     schedule->from_ms = from_ms;
-    if (!entry->is_paused)
+    if (entry->has_tick)
         info.next_ms =
             next_of(&listing->reactor->zones.port, schedule, entry->now_ms);
     listing->fn(WEIR_OK, &info, listing->arg);

@@ -3,7 +3,8 @@
 
 import os
 
-from e2e import eventually, expect, expect_true, kill, stop_cleanly, test
+from e2e import (eventually, expect, expect_in, expect_true, kill, stop_cleanly,
+                 test)
 from redis_server import Clocked
 from resp import Client
 from schedules import add, ticks
@@ -206,6 +207,26 @@ def a_tick_whose_pack_was_lost_is_made_anew_by_its_worker(place):
     expect_more(place, "out")
     expect_more(place, "out")
     stop_cleanly(worker)
+
+
+def listed(place):
+    schedule, = place.ok("cron", "list", "--topic", "t")
+    return schedule["tick"], schedule["next_ms"], len(schedule["next"])
+
+
+@test
+def a_list_says_that_there_is_no_tick_and_can_be_none(place):
+    add(place, "s", "--every", "1h")
+    expect((True, 5), listed(place)[::2])
+    lose_packs(place)
+    server = Client(os.path.join(place.data, "redis.sock"))
+    server("HDEL", "weir:{t}:ids", "s@next")
+    place.add("t", "s@next")
+    expect((False, None, 0), listed(place))
+    expect("t  s  every 1h  no tick\n", place.weir("cron", "list").out)
+    expect_in("no tick", place.weir("cron", "show", "s", "--topic", "t").out)
+    place.drain(place.echo())
+    expect((True, 5), listed(place)[::2])
 
 
 @test

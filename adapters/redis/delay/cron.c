@@ -221,13 +221,14 @@ struct list_request {
     const char *mends; /* NULL: list them, else which ticks come at once */
 };
 
-/* `A FROM AT RECORD`, or P in front. */
+/* `A FROM AT RECORD`, or in front P, or N: there is no tick. */
 static bool read_value(struct weir_slice value, struct weir__cron_entry *entry)
 {
     size_t at = 2, blanks = 0;
 
     entry->from_ms = 0;
     entry->is_paused = value.len > 0 && value.ptr[0] == 'P';
+    entry->has_tick = value.len > 0 && value.ptr[0] == 'A';
     for (; at < value.len && blanks < 2; at++) {
         if (value.ptr[at] == ' ')
             blanks++;

@@ -85,9 +85,11 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_cron(struct weir_reactor *reactor,
 struct weir_cron_info {
     struct weir_cron cron;
     bool is_paused;
+    bool has_tick;   /* false: it is paused, or a job that somebody added has
+                        the id NAME@next; no job comes before that ends */
     int64_t from_ms; /* since when its times count */
     int64_t now_ms;  /* server time */
-    int64_t next_ms; /* 0: it is paused, has no time any more, or its zone is
+    int64_t next_ms; /* 0: it has no tick, or no time any more, or its zone is
                         not known here */
 };
 

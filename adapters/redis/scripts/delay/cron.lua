@@ -12,8 +12,8 @@
 --       topic is of another one | { 'none' } there is no such schedule |
 --       { 'taken' } a job has the tick's id | { 'full' } there are MOST |
 --       { 'same' } or { 'done' }; of list { 'list', time in ms, ticks that were
---       made anew, name, value, ... }; of mend the same, without names and
---       values
+--       made anew, name, value, ... }, the values as in `cron`, but for N (see
+--       mend_ticks); of mend the same, without names and values
 --#include node
 --#include number
 --#include mixed
@@ -38,8 +38,8 @@ if verb == 'mend' then
   redis.pcall('HSET', meta, 'mended', digits(now)) -- a full server, too
   return { 'list', now, mended }
 elseif verb == 'list' then
-  local mended = mend_ticks(topic, cron, now)
-  return { 'list', now, mended, unpack(call('HGETALL', cron)) }
+  local mended, all = mend_ticks(topic, cron, now)
+  return all.err and all or { 'list', now, mended, unpack(all) }
 end
 
 local id = name .. '@next'

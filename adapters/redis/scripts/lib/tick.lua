@@ -96,20 +96,24 @@ local function is_honest(due, record, at, now)
 end
 
 -- Each schedule has its tick again. Those that cannot be due when they are, or
--- all if `hastens_all`, come at once. Returns how many there were none of.
+-- all if `hastens_all`, come at once. Returns how many there were none of, and
+-- what `cron` has, in which N, not A, says that there can be no tick now.
 local function mend_ticks(topic, cron, now, hastens_all)
   local all, count = redis.pcall('HGETALL', cron), 0
   for i = 1, #all, 2 do
     local state, from, at, record = read_schedule(all[i + 1])
     local job = state == 'A' and find_tick(all[i])
+    local is_made = job ~= false
     if job == nil then
       redis.call('HDEL', KEYS[3], all[i] .. '@next')
-      if add_tick(topic, all[i], from, at, record, now) == true then
-        count = count + 1
-      end
+      is_made = add_tick(topic, all[i], from, at, record, now) == true
+      count = count + (is_made and 1 or 0)
+    end
+    if state == 'A' and not is_made then
+      all[i + 1] = 'N' .. string.sub(all[i + 1], 2)
     elseif job and (hastens_all or not is_honest(job.due, record, at, now)) then
       hasten_tick(topic, job, now)
     end
   end
-  return count
+  return count, all
 end
