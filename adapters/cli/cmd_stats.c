@@ -28,8 +28,8 @@ static const struct weir__flag flags[] = {
               "topic or kind, or the largest first: scheduled,\n"
               "ready, oldest, running, workers, ended, dead,\n"
               "relaying, done, retried, failed, expired, crashed,\n"
-              "dropped, p50, p99, or with --watch rate (default:\n"
-              "topic)"},
+              "dropped, lost, p50, p99, or with --watch rate\n"
+              "(default: topic)"},
     [WATCH] = {"watch", NULL,
                "again each second, with the rate of jobs done, until\n"
                "SIGINT"},
@@ -574,8 +574,8 @@ const struct weir__command weir__cmd_stats = {
         "\"lease_ended_ms\",\n\"running\","
         "\"workers\",\"dead\",\"relaying\",\n\"added_total\",\"done_total\","
         "\"retried_total\",\"failed_total\",\n\"expired_total\","
-        "\"crashed_total\",\"dropped_total\","
-        "\"lateness_ms\":{\"p50\",\"p99\",\n\"max\"}}]}, of "
+        "\"crashed_total\",\"dropped_total\",\"lost_total\","
+        "\n\"lateness_ms\":{\"p50\",\"p99\",\"max\"}}]}, of "
         "bounded topics also \"dropped\":{\"overflow\",\"age\",\"ttl\"};\n"
         "\"ticks\" of schedules, where there are, wait or run like jobs.\n"
         "--watch redraws a terminal, which then has back what it "

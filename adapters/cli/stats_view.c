@@ -42,6 +42,7 @@ static const struct {
     {"expired", "EXPIRED", COUNT, 12, AT(expired_total)},
     {"crashed", "CRASHED", COUNT, 10, AT(crashed_total)},
     {"dropped", "DROPPED", COUNT, 11, AT(dropped_total)},
+    {"lost", "LOST", COUNT, 3, AT(lost_total)},
     {"p50", "P50", LATENESS, 15, AT(lateness_p50_us)},
     {"p99", "P99", LATENESS, 14, AT(lateness_p99_us)},
     {"rate", "RATE", RATE, 6, 0},
@@ -391,6 +392,7 @@ static const struct {
     NAMED(dead),          NAMED(relaying),      NAMED(added_total),
     NAMED(done_total),    NAMED(retried_total), NAMED(failed_total),
     NAMED(expired_total), NAMED(crashed_total), NAMED(dropped_total),
+    NAMED(lost_total),
 #undef NAMED
 };
 

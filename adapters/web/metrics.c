@@ -141,6 +141,7 @@ static void outcomes(struct weir__exposition *text,
     numbered(text, "outcome", "failed", row->stats.failed_total);
     numbered(text, "outcome", "expired", row->stats.expired_total);
     numbered(text, "outcome", "crashed", row->stats.crashed_total);
+    numbered(text, "outcome", "lost", row->stats.lost_total);
 }
 
 static void drops(struct weir__exposition *text,

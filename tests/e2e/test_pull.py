@@ -218,7 +218,7 @@ def what_must_not_run_never_comes(place):
                                                             "t")}
     expect({"malformed"}, set(reasons.values()))
     expect(8, len(reasons))
-    place.expect_stats("t", expired_total=1, done_total=2, running=4,
+    place.expect_stats("t", expired_total=1, lost_total=2, running=4,
                        scheduled=3)
 
 

@@ -10,6 +10,7 @@
 enum {
     FIRST_PACK_KEY = 11, /* behind the ten keys of the topic */
     OF_MIXED = 65536,    /* added to a node's key */
+    LOST = 0,            /* header length of a pack that is gone */
     KINDS = 16,          /* of endings: those below */
     KIND_RETRY = 0,
     KIND_SNOOZE = 1,
@@ -280,7 +281,9 @@ static void write_nodes(struct weir__buf *list,
         weir__pack_uint(list, fetched->key + (node->is_mixed ? OF_MIXED : 0));
         weir__pack_str(list, node->name, sizeof(node->name));
         weir__pack_uint(list, node->lease->base.token);
-        if (tells_ids(node))
+        if (node->is_dropped)
+            weir__pack_uint(list, LOST);
+        else if (tells_ids(node))
             write_ids(list, node);
         else
             weir__pack_uint(list, fetched->batch == NULL

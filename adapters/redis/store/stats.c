@@ -145,6 +145,7 @@ static const struct {
     {"expired", offsetof(struct weir_stats, expired_total)},
     {"crashed", offsetof(struct weir_stats, crashed_total)},
     {"dropped", offsetof(struct weir_stats, dropped_total)},
+    {"lost", offsetof(struct weir_stats, lost_total)},
     {"overflow", offsetof(struct weir_stats, dropped_overflow)},
     {"age", offsetof(struct weir_stats, dropped_age)},
     {"ttl", offsetof(struct weir_stats, dropped_ttl)},

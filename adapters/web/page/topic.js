@@ -3,7 +3,7 @@
 /* A topic: its jobs by state, its groups, its options. */
 
 const TOTALS = ['added', 'done', 'retried', 'failed', 'expired', 'crashed',
-  'dropped'];
+  'dropped', 'lost'];
 
 /* A moment that a reader put into a field, in the reader's zone. */
 const momentOf = (text) => text ? new Date(text).getTime() : undefined;

@@ -25,6 +25,7 @@ struct weir_stats {
     uint64_t scheduled, ready, running, dead;
     uint64_t added_total, done_total, retried_total, failed_total;
     uint64_t expired_total, crashed_total, dropped_total;
+    uint64_t lost_total; /* jobs whose pack was gone from the server */
     int64_t lateness_p50_us, lateness_p99_us, lateness_max_us; /* -1: no data */
     /* Of bounded topics: dropped_total by reason. */
     uint64_t dropped_overflow, dropped_age, dropped_ttl;

@@ -372,6 +372,9 @@ TEST(a_pack_that_is_gone_is_settled_away)
     EXPECT_CONTAINS("3 claimed jobs are lost, their packs are gone: ",
                     world_log);
     AWAIT(redis_int(proc, "ZCARD weir:{t}:run") == 0);
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    EXPECT_INT(3, host->stats.lost_total);
+    EXPECT_INT(0, host->stats.done_total);
 }
 
 /* As where a primary that was replaced answers late: the jobs are at the other

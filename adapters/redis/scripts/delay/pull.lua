@@ -207,7 +207,7 @@ local function open_node(node, told)
   end
   local pack, ending = pack_at(seq), {}
   if pack.state == 'gone' then -- a client cannot help it
-    end_slots(node, is_mixed, 8, '')
+    end_slots(node, is_mixed, 0, '')
     return
   end
   -- What a later weir wrote is for others: in a while, so that it does not come

@@ -13,7 +13,8 @@
 --                slots: one byte for each slot, '' = all slots of the node.
 --                The key + OF_MIXED: the pack is mixed (mixed.lua). Where the
 --                node is a small part of its pack, in the place of the header
---                length the ids of the node's slots, or the one
+--                length the ids of the node's slots, or the one. Header length
+--                0: the pack is gone, and these jobs were lost with it
 --       3 back   [ node, token, due ms, slots, ... ] what was not started: it
 --                returns to `wait`, after the verdicts. Of a mixed pack the
 --                due time + MIXED; slots of a node that has several return as
@@ -137,7 +138,7 @@ while not is_closed do
 end
 
 -- First decide, without writing anything.
-local reply, settled, refused = { 0 }, 0, {}
+local reply, settled, lost, refused = { 0 }, 0, 0, {}
 local to_remove, to_keep, to_unindex = {}, {}, {}
 local FEW, whole = 8, {} -- larger nodes that go with all of their ids
 local packs = {}
@@ -157,7 +158,7 @@ local function pack_of(name, number, told)
   local key = KEYS[number % OF_MIXED]
   local pack, has_told = packs[key], type(told) ~= 'number'
   if not pack then
-    pack = read_pack(key, has_told and 8 or told)
+    pack = read_pack(key, has_told and 8 or math.max(told, 8))
     packs[key] = pack
   elseif not has_told and told > 8 and not pack.names then
     pack.names = read_pack(key, told).names
@@ -220,6 +221,7 @@ local function settle_node(index, name, lo, hi, slots, score)
   end
   if count == 0 then return end
   settled, pack.gone = settled + count, pack.gone + count
+  if nodes[at + 3] == 0 then lost = lost + count end
   if part then return end
   parts[name] = slots or 'whole'
   to_remove[#to_remove + 1] = name
@@ -347,6 +349,7 @@ for key, pack in pairs(packs) do
 end
 call_list('HDEL', prefix .. 'of', ended)
 increment(meta, 'settled', settled)
+increment(meta, 'lost', lost)
 
 -- What was not started returns under its due time. Who had started a suspect
 -- did not die with it.

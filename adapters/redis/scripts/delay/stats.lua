@@ -15,7 +15,8 @@
 --         or 0), waiting (ready or not), ready, running, dead, relaying, exact
 --         (1 if ready is complete), oldest (for how many ms the first that is
 --         ready has been so, -1: none is), totals; ended where a lease
---         ended (ended.lua), ticks of schedules where there are (tick.lua),
+--         ended (ended.lua), lost where jobs were lost with their packs, ticks
+--         of schedules where there are (tick.lua),
 --         limited where ready jobs wait for a token (1), until others end (2),
 --         or each for a bound of its key (3); aside comes last where something
 --         was set aside (number.lua)
@@ -33,7 +34,8 @@ local total = {}
 local fields = { 'added', 'claimed', 'settled', 'retried', 'snoozed', 'failed',
                  'expired', 'returned', 'crashed', 'dropped', 'delwait',
                  'delrun', 'ready', 'requeued', 'mark', 'mixed_mark', 'kind',
-                 'paused', 'mixed', 'ticks', 'limits', 'lanes', 'laned_mark' }
+                 'paused', 'mixed', 'ticks', 'limits', 'lanes', 'laned_mark',
+                 'lost' }
 local values = call('HMGET', meta, unpack(fields))
 for i = 1, 16 do
   total[fields[i]] = number_of(values[i], i > 14 and -1 or 0)
@@ -160,7 +162,8 @@ local moved = total.retried + total.snoozed
 local waiting = total.added + moved + total.returned + total.requeued -
                 total.claimed - total.delwait
 local running = total.claimed - total.settled - total.returned - total.delrun
-local done = total.settled - moved - total.failed - total.expired
+local lost = number_of(values[24])
+local done = total.settled - moved - total.failed - total.expired - lost
 local reply = {
   'time', now + 1,
   'kind', kind or '',
@@ -181,11 +184,12 @@ local reply = {
   'dropped', total.dropped + set_aside,
 }
 tell_ended(reply, lease, running, now + 1)
-local ticks = number_of(values[20])
-if ticks > 0 then
-  reply[#reply + 1] = 'ticks'
-  reply[#reply + 1] = ticks
+local function tell_some(name, count)
+  if count == 0 then return end
+  reply[#reply + 1], reply[#reply + 2] = name, count
 end
+tell_some('lost', lost)
+tell_some('ticks', number_of(values[20]))
 if values[21] and oldest >= 0 then
   --#include limits
   local limit = read_limits(meta, values[21], time[1] * 1000000 + time[2],
