@@ -12,11 +12,11 @@ const struct fault once_faults[] = {
      "note_said(seen, call_slot, number, { unpack(reply, 2) }, now)",
      "note_said(seen, call_slot, number, {}, now)"},
     {"an id that exists is added again", UNIQUE,
-     "if call('HEXISTS', ids, job.id) == 1 then return 0 end", ""},
+     "if is_taken(job.id) then return 0 end\nlocal entry", "local entry"},
     {"a key is looked at before the id", UNIQUE,
-     "if call('HEXISTS', ids, job.id) == 1 then return 0 end",
-     "if call('HEXISTS', ids, job.id) == 1 and "
-     "not call('HGET', unique, job.key) then return 0 end"},
+     "if is_taken(job.id) then return 0 end\nlocal entry",
+     "if is_taken(job.id) and "
+     "not call('HGET', unique, job.key) then return 0 end\nlocal entry"},
     {"nobody holds a key", UNIQUE,
      "if entry and not holds(entry) then entry = nil end", "entry = nil"},
     {"whoever had a key holds it", UNIQUE,

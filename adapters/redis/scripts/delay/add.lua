@@ -31,12 +31,13 @@
 --#include wake
 --#include room
 --#include call_slot
+--#include lost
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local wait, ids, meta, idle = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local seen, first_pack, first_arg = KEYS[5], 6, 5
 local topic, kind, call_slot, number = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
-local find = string.find
+local find, prefix = string.find, sub(wait, 1, -5)
 local packs = min(#KEYS - first_pack + 1, floor((#ARGV - first_arg + 1) / 3))
 local last_pack = first_pack + packs - 1
 local due_key = KEYS[last_pack + 1]
@@ -148,6 +149,9 @@ local function read_ids(key, jobs, header_len)
     call('DEL', key)
     call('HLEN', ids)
     return
+  end
+  for i = 1, jobs do
+    if known[i] and is_lost(prefix, known[i]) then known[i] = false end
   end
   -- A str of more than 31 bytes begins with one of these.
   return names, known, is_odd or header_len > 136 + jobs and

@@ -8,6 +8,7 @@
 --#include types
 local call = redis.call
 --#include topic
+--#include lost
 local ids, meta, dead, rec = unpack(KEYS)
 local kind, id, died, record = unpack(ARGV)
 if not string.find(died, '^%d+$') or #died > 13 then
@@ -17,7 +18,8 @@ needs_hashes(ids, rec)
 needs_zsets(dead)
 local stored = topic_kind(meta, ids, kind)
 if stored ~= kind then return { -1, stored } end
-if call('HEXISTS', ids, id) == 1 then return 0 end
+local place = call('HGET', ids, id)
+if place and not is_lost(string.sub(ids, 1, -4), place) then return 0 end
 -- The index comes last: should this end in between, a repeat does it again.
 call('HSET', rec, id, record)
 call('ZADD', dead, died, id)

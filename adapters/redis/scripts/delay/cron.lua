@@ -20,6 +20,7 @@
 --#include pack
 --#include suspect
 --#include slot
+--#include lost
 --#include tick
 local wait, run, ids, meta, idle, due_key, cron, pack_key = unpack(KEYS)
 local topic, verb, name, seq, at, record = unpack(ARGV)
@@ -46,7 +47,8 @@ local id = name .. '@next'
 if (call('HGET', ids, id) or '') ~= seq then return { 'moved' } end
 local state, from, old_at, old = read_schedule(call('HGET', cron, name))
 if verb ~= 'set' and not state then return { 'none' } end
-if seq ~= '' and (not state or state == 'P' and verb == 'resume') then
+if seq ~= '' and (not state or state == 'P' and verb == 'resume') and
+   not is_lost(sub(wait, 1, -5), seq) then
   return { 'taken' }
 end
 if verb == 'set' and not state and call('HLEN', cron) >= MOST then

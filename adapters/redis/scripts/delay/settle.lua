@@ -146,7 +146,7 @@ local parts, to_carve = {}, {} -- by name: the slots that go, or 'whole'
 
 local function read_pack(key, header_len)
   local header = call('GETRANGE', key, '0', digits(header_len - 1))
-  if #header < 8 then return { gone = 0, was = 0, last = 0 } end
+  if #header < 8 then return { gone = 0, was = 0, last = 0, is_lost = true } end
   local _, _, last, gone = byte(header, 1, 4)
   local names = header_len > 8 and table_of(header, 8) or nil
   return { gone = gone, was = gone, last = last, names = names }
@@ -169,6 +169,15 @@ local function pack_of(name, number, told)
   if type(told) == 'string' then told = { told } end
   for i = 1, #told do names[lo + i] = told[i] end
   return pack, names
+end
+
+-- The pack of a source is gone, so its id was free (lost.lua): another job has
+-- it by now.
+local function is_anothers(source, id)
+  local at = floor(source / 256) * 5
+  local pack = packs[KEYS[nodes[at + 1] % OF_MIXED]]
+  local place = pack and pack.is_lost and call('HGET', ids, id)
+  return place and place ~= sub(nodes[at + 2], 1, 12)
 end
 
 local function refuse(index, slot)
@@ -197,7 +206,7 @@ local function settle_node(index, name, lo, hi, slots, score)
   local pack, names = pack_of(nodes[at + 1], nodes[at], nodes[at + 3])
   local part, last, count = parts[name], #to_unindex, 0
   if taken then slots = refuse_taken(index, lo, hi, slots) end
-  if not slots and not part and not keeps_id and
+  if not slots and not part and not keeps_id and not pack.is_lost and
      hi - lo >= FEW then -- the usual case
     count = hi - lo + 1
     if names then whole[#whole + 1] = { names, lo + 1, hi + 1 } end
@@ -212,7 +221,8 @@ local function settle_node(index, name, lo, hi, slots, score)
         if part then part[slot] = true end
         local id = names and names[slot + 1]
         local kept = keeps_id and keeps_id[base + slot]
-        if type(id) == 'string' and kept ~= true and kept ~= id then
+        if type(id) == 'string' and kept ~= true and kept ~= id and
+           not (pack.is_lost and is_anothers(base + slot, id)) then
           last = last + 1
           to_unindex[last] = id
         end
@@ -349,7 +359,6 @@ for key, pack in pairs(packs) do
 end
 call_list('HDEL', prefix .. 'of', ended)
 increment(meta, 'settled', settled)
-increment(meta, 'lost', lost)
 
 -- What was not started returns under its due time. Who had started a suspect
 -- did not die with it.
@@ -453,7 +462,15 @@ local function enter_pack(move)
     local id = not is_gone and names and names[slot + 1]
     if type(id) == 'string' and move.form == 2 then
       is_gone = call('HSETNX', ids, id, move.seq) == 0
-      if is_gone then duplicates = duplicates + 1 end
+      if is_gone then
+        --#include lost
+        is_gone = not is_lost(prefix, call('HGET', ids, id))
+        duplicates = duplicates + (is_gone and 1 or 0)
+        if not is_gone then call('HSET', ids, id, move.seq) end
+      end
+    elseif type(id) == 'string' and
+           is_anothers(move.sources[slot + 1], id) then
+      is_gone, lost = true, lost + 1
     elseif type(id) == 'string' then
       fields[#fields + 1] = id
       fields[#fields + 1] = move.seq
@@ -497,6 +514,8 @@ for e = 1, #ends, 3 do
   local id, record = ends[e + 1], ends[e + 2]
   if refused[ends[e]] then
     -- it is somebody else's now
+  elseif is_anothers(ends[e], id) then
+    lost = lost + 1
   elseif record == '' then
     call('HDEL', ids, id)
     expired = expired + 1
@@ -504,6 +523,7 @@ for e = 1, #ends, 3 do
     deaths[#deaths + 1], deaths[#deaths + 2] = id, record
   end
 end
+increment(meta, 'lost', lost)
 increment(meta, 'expired', expired)
 increment(meta, 'failed', #deaths / 2)
 local evicted = 0

@@ -31,14 +31,18 @@ if score == token or
    score and math.floor(tonumber(score)) == tonumber(token) then
   local gone = slots ~= '1' and string.byte(call('GETRANGE', key, '3', '3'))
   call('ZREM', run, node)
-  if id ~= '' then call('HDEL', ids, id) end
+  local was_there = 1
   if gone and gone + 1 < tonumber(slots) then
     call('SETRANGE', key, '3', string.char(gone + 1))
   else
-    call('DEL', key)
+    was_there = call('DEL', key)
     if due_key then
       redis.pcall('HDEL', due_key, string.sub(key, -12))
     end
+  end
+  if id ~= '' and (was_there == 1 or -- else another job may have it (lost.lua)
+                   call('HGET', ids, id) == string.sub(node, 1, 12)) then
+    call('HDEL', ids, id)
   end
   local settled = redis.pcall('HINCRBY', meta, 'settled', '1')
   if type(settled) ~= 'number' or

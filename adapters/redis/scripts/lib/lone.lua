@@ -35,7 +35,13 @@ if known[2] then
   is_full = lib.room_left(meta, lib.number_of(known[2], math.huge)) < 1
 end
 
-if id ~= '' and call('HSETNX', ids, id, seq) == 0 then
+local is_known = id ~= '' and call('HSETNX', ids, id, seq) == 0
+if is_known and rare().is_lost(string.sub(wait, 1, -5), call('HGET', ids, id))
+then
+  call('HSET', ids, id, seq)
+  is_known = false
+end
+if is_known then
   refused = 0
 elseif is_full then
   refused = 256

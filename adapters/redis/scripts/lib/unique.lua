@@ -24,6 +24,7 @@
 -- lanes, laned_mark (`known`). Packs of holders are not declared, as those of
 -- push.lua.
 --#include laned
+--#include lost
 --#include unique_moved
 call('ZCARD', prefix .. 'turns') -- as types.lua says
 call('HLEN', prefix .. 'of')
@@ -81,8 +82,15 @@ local function is_there(entry)
   local place = call('HGET', ids, entry.id)
   if not place or place == 'D' then return false end
   if place ~= entry.seq then return of_moved().is_there(entry, place) end
+  if is_lost(prefix, place) then return false end
   entry.place = place
   return true
+end
+
+-- Has a job the id?
+local function is_taken(id)
+  local place = call('HGET', ids, id)
+  return place and not is_lost(prefix, place)
 end
 
 -- Does it wait? Adds its node and the score of that.
@@ -174,7 +182,7 @@ end
 
 -- Add a job that has no unique key. Returns as add_under_key.
 local function add_alone(job)
-  if not job.is_made and call('HEXISTS', ids, job.id) == 1 then return 0 end
+  if not job.is_made and is_taken(job.id) then return 0 end
   if left and left < 1 then return 256 end
   local what = place(job)
   if what then return what end
@@ -201,7 +209,7 @@ end
 -- which is now. Returns nothing, or what is told of it: 0, 256, -1, -2 as
 -- add.lua has it, or HELD and the id of the holder.
 local function add_under_key(job)
-  if call('HEXISTS', ids, job.id) == 1 then return 0 end
+  if is_taken(job.id) then return 0 end
   local entry = read_holder(job.key)
   if entry and not holds(entry) then entry = nil end
   local due, before = decide(job, entry)

@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: MIT */
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/redis/scripts/lane_fixture.h"
+
+/* Packs that are gone from the server, each one alone. */
+
+static void lose(const char *seq)
+{
+    EXPECT_INT(1, redis_int(script_proc, "DEL weir:{t}:p:%s", seq));
+}
+
+static const char a[] = "aaaaaaaaaaaa", b[] = "bbbbbbbbbbbb";
+
+/* Where the index says that the job is. */
+static const char *place_of(const char *id)
+{
+    return redis_text(script_proc, "HGET weir:{t}:ids %s", id);
+}
+
+static const char *push(const char *id)
+{
+    const char *const args[] = {"t", id, "\x07", "r0", NULL};
+
+    return script_run(&weir__script_delay_push,
+                      "wait ids meta idle options absent", args);
+}
+
+/* --- ids ------------------------------------------------------------------ */
+
+TEST(an_id_is_free_if_its_pack_was_lost)
+{
+    EXPECT_STR("2", script_add('a', "x y", "r0"));
+    EXPECT_STR("1", script_add('c', "z", "r0"));
+    lose(a);
+    EXPECT_STR("2 0 2", script_add('b', "x y z", "r0"));
+    EXPECT_STR(b, place_of("x"));
+    EXPECT_STR("1 0 1", script_add('d', "v x", "r0"));
+}
+
+TEST(an_id_of_a_job_that_comes_alone_is_free_if_its_pack_was_lost)
+{
+    EXPECT_STR("1", script_add_one('a', "x", "r0"));
+    EXPECT_STR("0 0 0", script_add_one('b', "x", "r0"));
+    lose(a);
+    EXPECT_STR("1", script_add_one('b', "x", "r0"));
+    EXPECT_STR("0 0 0", script_add_one('c', "x", "r0"));
+}
+
+TEST(an_id_that_is_pushed_is_free_if_its_pack_was_lost)
+{
+    EXPECT_STR("added x", push("x"));
+    EXPECT_STR("exists x", push("x"));
+    lose(place_of("x"));
+    EXPECT_STR("added x", push("x"));
+    EXPECT_STR("exists x", push("x"));
+}
+
+TEST(a_dead_job_has_its_id)
+{
+    (void)script_text("HSET weir:{t}:ids x D");
+    EXPECT_STR("0 0 0", script_add('a', "x", "r0"));
+    EXPECT_STR("exists x", push("x"));
+}
+
+TEST(an_id_and_a_unique_key_are_free_if_the_pack_was_lost)
+{
+    static const char *const rules[] = {
+        "reject until-done", "reject until-start", "replace until-done",
+        "debounce until-start", "throttle 3600000"};
+
+    for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++) {
+        (void)script_text("FLUSHALL");
+        EXPECT_STR("1", lane_add_under(1, "r0", "k", rules[i]));
+        lose("000000000001");
+        EXPECT_STR("1", lane_add_under(2, "r0", "k", rules[i]));
+        EXPECT_STR("1", lane_add_under(1, "r0", "", ""));
+    }
+}
+
+TEST(a_job_dies_here_if_the_pack_of_its_id_was_lost)
+{
+    static const char *const args[] = {"delay", "x", "5", "record", NULL};
+
+    (void)script_add('a', "x", "r0");
+    lose(a);
+    EXPECT_STR("1",
+               script_run(&weir__script_delay_bury, "ids meta dead rec", args));
+    EXPECT_STR("D", place_of("x"));
+}
+
+/* --- a worker that has fetched it before ---------------------------------- */
+
+static void claim_and_lose(void)
+{
+    (void)script_add('a', "x", "r0");
+    EXPECT_STR("a0000+0", script_claim("9", "9000"));
+    lose(a);
+    EXPECT_STR("1", script_add('b', "x", "r0"));
+}
+
+TEST(a_run_without_a_pack_that_is_done_leaves_the_id_to_the_next_job)
+{
+    claim_and_lose();
+    EXPECT_STR("1", script_settle_one("a0000", "x", "1"));
+    EXPECT_STR(b, place_of("x"));
+    EXPECT_INT(1, script_stat("done"));
+}
+
+TEST(a_run_without_a_pack_that_is_done_alone_leaves_no_id)
+{
+    (void)script_add('a', "x", "r0");
+    EXPECT_STR("a0000+0", script_claim("9", "9000"));
+    lose(a);
+    EXPECT_STR("1", script_settle_one("a0000", "x", "1"));
+    EXPECT_INT(0, redis_int(script_proc, "HEXISTS weir:{t}:ids x"));
+}
+
+TEST(a_run_without_a_pack_that_dies_leaves_the_id_to_the_next_job)
+{
+    claim_and_lose();
+    script_settle_begin();
+    script_settle_node("a0000", NULL, 0);
+    script_settle_end(0, "x", "r");
+    EXPECT_STR("1", script_settle('a', 0, "10"));
+    EXPECT_STR(b, place_of("x"));
+    EXPECT_INT(0, script_stat("dead"));
+    EXPECT_INT(1, script_stat("lost"));
+    EXPECT_INT(0, script_stat("done"));
+}
+
+TEST(a_run_without_a_pack_that_is_retried_leaves_the_id_to_the_next_job)
+{
+    claim_and_lose();
+    script_settle_begin();
+    script_settle_node("a0000", NULL, 0);
+    script_settle_record(0, "x", "r1000", "r");
+    EXPECT_STR("1", script_settle('a', 0, "10"));
+    EXPECT_STR(b, place_of("x"));
+    EXPECT_INT(1, script_stat("waiting"));
+    EXPECT_INT(1, script_stat("lost"));
+    EXPECT_INT(0, script_stat("done"));
+}
+
+TEST(a_run_without_a_pack_is_retried)
+{
+    (void)script_add('a', "x", "r0");
+    EXPECT_STR("a0000+0", script_claim("9", "9000"));
+    lose(a);
+    script_settle_begin();
+    script_settle_node("a0000", NULL, 0);
+    script_settle_record(0, "x", "r1000", "r");
+    EXPECT_STR("1", script_settle('a', 0, "10"));
+    EXPECT_INT(1, script_stat("waiting"));
+    EXPECT_INT(12, (long long)strlen(place_of("x")));
+}
+
+/* --- counts ---------------------------------------------------------------- */
+
+TEST(lost_jobs_are_counted_and_are_not_done)
+{
+    (void)script_add('a', "x y z", "r0");
+    EXPECT_STR("a0002+0", script_claim("9", "9000"));
+    lose(a);
+    (void)snprintf(script_header, sizeof(script_header), "0");
+    EXPECT_STR("3", script_settle_all("a0002"));
+    EXPECT_INT(3, script_stat("lost"));
+    EXPECT_INT(0, script_stat("done"));
+    EXPECT_INT(0, script_stat("running"));
+    EXPECT_STR("3", script_add('b', "x y z", "r0"));
+}
