@@ -57,11 +57,16 @@ TEST(an_id_that_is_pushed_is_free_if_its_pack_was_lost)
     EXPECT_STR("exists x", push("x"));
 }
 
-TEST(a_dead_job_has_its_id)
+TEST(a_dead_job_has_its_id_until_its_record_is_lost)
 {
     (void)script_text("HSET weir:{t}:ids x D");
+    (void)script_text("HSET weir:{t}:rec x record");
+    (void)script_text("ZADD weir:{t}:dead 5 x");
     EXPECT_STR("0 0 0", script_add('a', "x", "r0"));
     EXPECT_STR("exists x", push("x"));
+    (void)script_text("DEL weir:{t}:rec");
+    EXPECT_STR("1", script_add('a', "x", "r0"));
+    EXPECT_INT(0, script_stat("dead"));
 }
 
 TEST(an_id_and_a_unique_key_are_free_if_the_pack_was_lost)
@@ -156,7 +161,7 @@ TEST(a_run_without_a_pack_is_retried)
     EXPECT_INT(12, (long long)strlen(place_of("x")));
 }
 
-/* --- counts ---------------------------------------------------------------- */
+/* --- counts --------------------------------------------------------------- */
 
 TEST(lost_jobs_are_counted_and_are_not_done)
 {
@@ -169,4 +174,39 @@ TEST(lost_jobs_are_counted_and_are_not_done)
     EXPECT_INT(0, script_stat("done"));
     EXPECT_INT(0, script_stat("running"));
     EXPECT_STR("3", script_add('b', "x y z", "r0"));
+}
+
+TEST(what_waits_or_runs_is_lost_with_its_key)
+{
+    (void)script_add('a', "4", "r0");
+    (void)script_add('b', "3", "r0");
+    EXPECT_STR("a0003+0", script_claim("4", "9000"));
+    EXPECT_INT(3, script_stat("waiting"));
+    EXPECT_INT(4, script_stat("running"));
+    (void)script_text("DEL weir:{t}:wait");
+    EXPECT_INT(0, script_stat("waiting"));
+    EXPECT_INT(0, script_stat("ready"));
+    EXPECT_INT(3, script_stat("lost"));
+    EXPECT_INT(4, script_stat("running"));
+    (void)script_text("DEL weir:{t}:run");
+    EXPECT_INT(0, script_stat("running"));
+    EXPECT_INT(7, script_stat("lost"));
+    EXPECT_INT(0, script_stat("done"));
+    (void)script_add('c', "2", "r0");
+    EXPECT_INT(2, script_stat("waiting"));
+    EXPECT_STR("c0001+0", script_claim("9", "9000"));
+    EXPECT_STR("2", script_settle_all("c0001"));
+    EXPECT_INT(2, script_stat("done"));
+}
+
+TEST(what_runs_comes_back_though_all_leases_were_lost)
+{
+    (void)script_add('a', "1", "r0");
+    EXPECT_STR("a0000+0", script_claim("9", "9000"));
+    (void)script_text("DEL weir:{t}:lease");
+    EXPECT_INT(1, script_stat("running"));
+    EXPECT_INT(
+        0, redis_int(script_proc, "ZADD weir:{t}:lease XX 1 %s", script_token));
+    EXPECT_STR("a0000+1", script_claim("9", "9000"));
+    EXPECT_INT(1, script_stat("crashed"));
 }

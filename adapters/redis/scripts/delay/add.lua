@@ -151,7 +151,9 @@ local function read_ids(key, jobs, header_len)
     return
   end
   for i = 1, jobs do
-    if known[i] and is_lost(prefix, known[i]) then known[i] = false end
+    if known[i] and is_lost(prefix, known[i], names[i]) then
+      known[i] = false
+    end
   end
   -- A str of more than 31 bytes begins with one of these.
   return names, known, is_odd or header_len > 136 + jobs and

@@ -19,7 +19,7 @@ needs_zsets(dead)
 local stored = topic_kind(meta, ids, kind)
 if stored ~= kind then return { -1, stored } end
 local place = call('HGET', ids, id)
-if place and not is_lost(string.sub(ids, 1, -4), place) then return 0 end
+if place and not is_lost(string.sub(ids, 1, -4), place, id) then return 0 end
 -- The index comes last: should this end in between, a repeat does it again.
 call('HSET', rec, id, record)
 call('ZADD', dead, died, id)

@@ -48,7 +48,7 @@ if (call('HGET', ids, id) or '') ~= seq then return { 'moved' } end
 local state, from, old_at, old = read_schedule(call('HGET', cron, name))
 if verb ~= 'set' and not state then return { 'none' } end
 if seq ~= '' and (not state or state == 'P' and verb == 'resume') and
-   not is_lost(sub(wait, 1, -5), seq) then
+   not is_lost(sub(wait, 1, -5), seq, id) then
   return { 'taken' }
 end
 if verb == 'set' and not state and call('HLEN', cron) >= MOST then

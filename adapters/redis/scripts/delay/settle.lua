@@ -464,7 +464,7 @@ local function enter_pack(move)
       is_gone = call('HSETNX', ids, id, move.seq) == 0
       if is_gone then
         --#include lost
-        is_gone = not is_lost(prefix, call('HGET', ids, id))
+        is_gone = not is_lost(prefix, call('HGET', ids, id), id)
         duplicates = duplicates + (is_gone and 1 or 0)
         if not is_gone then call('HSET', ids, id, move.seq) end
       end

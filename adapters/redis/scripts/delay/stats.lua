@@ -163,6 +163,37 @@ local waiting = total.added + moved + total.returned + total.requeued -
                 total.claimed - total.delwait
 local running = total.claimed - total.settled - total.returned - total.delrun
 local lost = number_of(values[24])
+
+-- What is counted where nothing is was lost with the key. Returns whether that
+-- could be noted.
+local function lose(jobs, key)
+  if kind ~= 'delay' or jobs <= 0 or redis.pcall('EXISTS', key) ~= 0 or
+     type(redis.pcall('HSET', meta, 'lost', digits(lost + jobs))) ~= 'number'
+  then
+    return false
+  end
+  lost, total.settled = lost + jobs, total.settled + jobs
+  increment(meta, 'settled', jobs)
+  return true
+end
+if lose(waiting, wait) then
+  increment(meta, 'claimed', waiting)
+  increment(meta, 'ready', -ready)
+  waiting, ready = 0, 0
+end
+local prefix = sub(wait, 1, -5)
+if lose(running, prefix .. 'run') then running = 0 end
+
+-- Where all leases were lost, jobs under a token would run for ever.
+if kind == 'delay' and running > 0 and
+   redis.pcall('EXISTS', prefix .. 'lease') == 0 then
+  local DEFAULT_MS = 5000 -- core/options.h: lease
+  local left = redis.pcall('ZRANGE', prefix .. 'run', 0, 255, 'WITHSCORES')
+  for i = 2, #left, 2 do
+    redis.pcall('ZADD', prefix .. 'lease', digits(now + DEFAULT_MS),
+                digits(floor(tonumber(left[i]))))
+  end
+end
 local done = total.settled - moved - total.failed - total.expired - lost
 local reply = {
   'time', now + 1,

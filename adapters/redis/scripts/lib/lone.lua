@@ -36,8 +36,8 @@ if known[2] then
 end
 
 local is_known = id ~= '' and call('HSETNX', ids, id, seq) == 0
-if is_known and rare().is_lost(string.sub(wait, 1, -5), call('HGET', ids, id))
-then
+if is_known and
+   rare().is_lost(string.sub(wait, 1, -5), call('HGET', ids, id), id) then
   call('HSET', ids, id, seq)
   is_known = false
 end

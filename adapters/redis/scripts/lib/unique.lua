@@ -82,7 +82,7 @@ local function is_there(entry)
   local place = call('HGET', ids, entry.id)
   if not place or place == 'D' then return false end
   if place ~= entry.seq then return of_moved().is_there(entry, place) end
-  if is_lost(prefix, place) then return false end
+  if is_lost(prefix, place, entry.id) then return false end
   entry.place = place
   return true
 end
@@ -90,7 +90,7 @@ end
 -- Has a job the id?
 local function is_taken(id)
   local place = call('HGET', ids, id)
-  return place and not is_lost(prefix, place)
+  return place and not is_lost(prefix, place, id)
 end
 
 -- Does it wait? Adds its node and the score of that.
