@@ -57,11 +57,6 @@ if seq == 'D' then
 end
 
 local pack = read_pack(pack_key)
-if pack.last < 0 then -- it is lost: do not hold its ids for ever
-  if deletes and by_index then call('HDEL', ids, id) end
-  return { 'none' }
-end
-
 local slots = {}
 if by_index then
   slots = slots_with(pack, id)
@@ -69,7 +64,10 @@ elseif not pack.ids and tonumber(slot) <= pack.last then
   slots[1] = tonumber(slot)
 end
 local job = find_slot(wait, run, seq, pack.last, slots, due_key)
-if not job then return { 'none' } end
+if not job then -- it is lost: its id is free
+  if deletes and by_index then call('HDEL', ids, id) end
+  return { 'none' }
+end
 local is_laned = job.region > MIXED
 if job.region == MIXED and not due_key then
   return redis.error_reply('ERR the job is in a mixed pack: give the key ' ..
