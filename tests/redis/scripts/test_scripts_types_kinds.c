@@ -92,7 +92,7 @@ static void fill_list(void)
 static const char *claim_list(void)
 {
     const char *const args[] = {"list", "10", "9000", "0", "",
-                                "",     "",   "",     NULL};
+                                "",     "",   "",     "",  NULL};
 
     return script_run(&weir__script_external_claim_list,
                       "meta wait run lease held past auto list", args);
@@ -134,8 +134,8 @@ static void add_waiting_of_stream(void)
 
 static const char *claim_stream(void)
 {
-    const char *const args[] = {"stream", "10", "9000",  "0", "",  "g",
-                                "c",      "$",  "60000", "",  NULL};
+    const char *const args[] = {"stream", "10", "9000",  "0", "", "g",
+                                "c",      "$",  "60000", "",  "", NULL};
 
     return script_run(&weir__script_external_claim_stream,
                       "meta wait run lease held past auto stream", args);
