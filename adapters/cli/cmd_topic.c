@@ -107,7 +107,8 @@ static int ask_set(struct weir__ask *ask)
         (void)weir__error_set(&err, rc, "%s: %s", ask->topic,
                               ask->text[0] != '\0' ? ask->text
                                                    : weir_error_text(rc));
-        if (rc != WEIR_EKIND && rc != WEIR_EINVAL)
+        if (rc != WEIR_EKIND && rc != WEIR_EINVAL &&
+            (rc != WEIR_ESERVER || ask->text[0] == '\0'))
             err.text[0] = '\0';
     } else if (ask->client.refusal[0] != '\0') {
         err.text[0] = '\0'; /* what was logged says more */

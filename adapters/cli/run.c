@@ -29,8 +29,8 @@ static void on_hurry(struct ev_loop *loop, struct ev_timer *timer, int events)
     (void)loop;
     (void)events;
     weir__log(&run->log, WEIR_LEVEL_ERROR,
-              "the server did not answer for %.0f s; what is left runs again "
-              "when its lease has ended",
+              "the server did not take back what is left for %.0f s; it runs "
+              "again when its lease has ended",
               HURRY_S);
     run->exit_code = WEIR__EXIT_FAILED;
     weir__client_finish(&run->client, WEIR_OK);

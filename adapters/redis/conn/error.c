@@ -73,6 +73,14 @@ const char *weir__error_core(const char *text)
     return text;
 }
 
+const char *weir__error_words(const char *text)
+{
+    return weir__error_classify(text) == WEIR__ERROR_FULL
+               ? "the server is full: raise its maxmemory, or have jobs worked "
+                 "off"
+               : weir__error_core(text);
+}
+
 bool weir__error_is_cross_slot(const char *text)
 {
     return strncmp(text, "CROSSSLOT", 9) == 0;

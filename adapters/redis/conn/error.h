@@ -34,4 +34,7 @@ bool weir__error_is_no_cluster(const char *text);
 /* The text from its own code on, where a script's error is around it. */
 const char *weir__error_core(const char *text);
 
+/* The same for who gave a command: of a full server a sentence. */
+const char *weir__error_words(const char *text);
+
 #endif

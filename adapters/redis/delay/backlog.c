@@ -123,6 +123,13 @@ void weir__backlog_add(struct weir__settle *settle)
     append(settle, FIRST_MS);
 }
 
+static const char *why_of(enum weir__error_class class)
+{
+    return class == WEIR__ERROR_REFUSED  ? "takes no writes"
+           : class == WEIR__ERROR_DENIED ? "denies us a right"
+                                         : "is full";
+}
+
 bool weir__backlog_push(struct weir__settle *settle,
                         const struct redisReply *reply)
 {
@@ -138,6 +145,7 @@ bool weir__backlog_push(struct weir__settle *settle,
     if (settle->packs == 0)
         weir__conn_take_back(topic->base.place->server->commands,
                              &settle->copies[0]);
+    topic->backlog_why = why_of(class);
     append(settle, class == WEIR__ERROR_DENIED
                        ? jitter_ms(topic->shared, DENIED_MS)
                        : next_ms(topic));
@@ -196,8 +204,16 @@ void weir__backlog_init(struct weir__delay_topic *topic)
 void weir__backlog_fini(struct weir__delay_topic *topic)
 {
     struct weir__settle *settle;
+    size_t verdicts = 0;
 
     ev_timer_stop(topic->base.store->options.loop, &topic->backlog_timer);
-    while ((settle = take_first(topic)) != NULL)
+    while ((settle = take_first(topic)) != NULL) {
+        verdicts += settle->verdicts - settle->told;
         weir__settle_free(settle);
+    }
+    if (verdicts > 0 && topic->backlog_why != NULL)
+        weir__log(topic->base.store->options.log, WEIR_LEVEL_ERROR,
+                  "redis: %s: %zu verdicts were not taken, as the server %s; "
+                  "these jobs run again when their leases have ended",
+                  topic->base.name, verdicts, topic->backlog_why);
 }

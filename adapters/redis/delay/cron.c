@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adapters/msgpack/record.h"
+#include "adapters/redis/conn/error.h"
 #include "adapters/redis/delay/private.h"
 #include "adapters/redis/monotonic.h"
 #include "core/assert.h"
@@ -93,7 +94,7 @@ static void on_changed(struct weir__request *request, int code,
 
     if (code == WEIR_ESERVER && reply != NULL &&
         reply->type == REDIS_REPLY_ERROR) {
-        finish(cron, code, reply->str);
+        finish(cron, code, weir__error_words(reply->str));
         return;
     }
     if (code == WEIR_OK && !weir__reply_str(reply, 0, &word))

@@ -196,9 +196,10 @@ struct weir__delay_topic {
 
     struct weir__settle *backlog, **backlog_end; /* calls, delay/backlog.h */
     size_t backlog_cost;                         /* also of those sent again */
-    ev_timer backlog_timer; /* when the first goes out again */
-    int64_t backlog_ms;     /* the wait before the last one */
-    bool is_refused;        /* writes were not taken the last time */
+    ev_timer backlog_timer;  /* when the first goes out again */
+    int64_t backlog_ms;      /* the wait before the last one */
+    bool is_refused;         /* writes were not taken the last time */
+    const char *backlog_why; /* the last call was not taken */
 };
 
 struct weir__delay {

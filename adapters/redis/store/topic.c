@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adapters/redis/cluster/slot.h"
+#include "adapters/redis/conn/error.h"
 #include "adapters/redis/store/cluster.h"
 #include "adapters/redis/store/kind.h"
 #include "core/mem.h"
@@ -92,7 +93,7 @@ static void on_changed(struct weir__request *request, int code,
 
     if (code == WEIR_ESERVER && reply != NULL &&
         reply->type == REDIS_REPLY_ERROR)
-        text = reply->str;
+        text = weir__error_words(reply->str);
     if (code == WEIR_OK && !weir__reply_int(reply, 0, &result))
         code = WEIR_ESERVER;
     else if (code == WEIR_OK && result < 0)
@@ -213,7 +214,7 @@ static const char *error_of(int code, const struct redisReply *reply)
 {
     return code == WEIR_ESERVER && reply != NULL &&
                    reply->type == REDIS_REPLY_ERROR
-               ? reply->str
+               ? weir__error_words(reply->str)
                : NULL;
 }
 
