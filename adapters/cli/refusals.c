@@ -3,6 +3,7 @@
 
 #include "adapters/cli/output.h"
 #include "core/mem.h"
+#include "core/text.h"
 
 #include <string.h>
 
@@ -48,6 +49,16 @@ static void write_bounded(const struct weir__refusals *refusals,
                                                    : "drops"); /* fits */
 }
 
+/* Whether the topic's max_body allows so much. */
+static bool may_have(const struct weir__refusals *refusals, size_t len)
+{
+    int64_t most;
+
+    return weir__size_parse(weir__slice_str(refusals->max_body), &most,
+                            &(struct weir_error){0}) == WEIR_OK &&
+           len <= (uint64_t)most;
+}
+
 static void write_sentence(const struct weir__refusals *refusals,
                            const struct weir__refusal *refusal,
                            char ret_text[SENTENCE_MAX])
@@ -58,7 +69,13 @@ static void write_sentence(const struct weir__refusals *refusals,
 
     if (limit[0] != '\0')
         (void)snprintf(shown, sizeof(shown), " (%s)", limit); /* fits */
-    if (is_body)
+    if (is_body && may_have(refusals, refusal->body_len))
+        (void)snprintf(ret_text, SENTENCE_MAX,
+                       "body of %zu bytes is larger than the server takes; "
+                       "raise its proto-max-bulk-len and "
+                       "client-query-buffer-limit",
+                       refusal->body_len); /* fits */
+    else if (is_body)
         (void)snprintf(ret_text, SENTENCE_MAX,
                        "body of %zu bytes is larger than max_body of topic "
                        "\"%s\"%s; weir topic set raises it",

@@ -34,6 +34,7 @@ struct weir__command {
     bool wants_script;  /* load the script before it goes out */
     bool may_have_run;  /* it was sent and the connection lost */
     bool is_too_large;  /* its answer */
+    unsigned refusals;  /* connections that the server closed over it */
     bool is_replay;     /* it was acknowledged; nobody waits for its answer */
 };
 

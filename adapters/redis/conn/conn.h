@@ -38,9 +38,11 @@
  * Commands are queued here and handed to hiredis in bounded portions, written
  * at flush. A command lives here until its reply came: with WEIR__SEND_AGAIN it
  * is sent again after a reconnect (same order), for a minute; otherwise its
- * callback gets WEIR_EUNKNOWN when it had been sent. Where no connection comes
- * for `wait_ms` it gets WEIR_ECONN, or WEIR_EUNKNOWN when it may have run. A
- * NOSCRIPT answer makes the script load again and the command go out once more.
+ * callback gets WEIR_EUNKNOWN when it had been sent. One of 1 MiB or more gets
+ * WEIR_ETOOBIG when the server closed three connections over it
+ * (conn/refusal.c). Where no connection comes for `wait_ms` it gets WEIR_ECONN,
+ * or WEIR_EUNKNOWN when it may have run. A NOSCRIPT answer makes the script
+ * load again and the command go out once more.
  *
  * What a server acknowledged may be gone where another one takes over, or where
  * it starts anew. So commands with WEIR__SEND_REPLAY that were answered without

@@ -103,6 +103,7 @@ struct weir__conn {
     /* What hiredis' callbacks noted for `soon`. */
     bool is_connected;
     int lost_code;    /* not WEIR_OK: the connection is lost, and why */
+    bool is_hung_up;  /* by the server */
     bool is_draining; /* turned away, but the replies under way still count */
     bool is_denied;   /* our login or rights are the reason */
     bool is_replica;  /* where a primary is wanted */
@@ -274,6 +275,24 @@ struct weir__command *weir__conn_request_new(struct weir__conn *conn);
 /* Free a request that is on no list. */
 void weir__conn_request_free(struct weir__conn *conn,
                              struct weir__command *request);
+
+/* --- conn/refusal.c ------------------------------------------------------- */
+
+/* The server closed the connection, the commands in `sent` unanswered. */
+void weir__conn_blame(struct weir__conn *conn);
+
+/* An error was the answer to this command. True: the server says that it is too
+ * large, and closes the connection; the command is back on a list. */
+bool weir__conn_take_refusal(struct weir__conn *conn,
+                             struct weir__command *request, const char *text);
+
+/* The server will not take it. */
+bool weir__conn_is_hopeless(const struct weir__command *request);
+
+/* It may have cost a connection: it is sent when all others are answered, and
+ * nothing behind it. */
+bool weir__conn_must_wait(const struct weir__conn *conn,
+                          const struct weir__command *next);
 
 /* --- conn/replay.c -------------------------------------------------------- */
 

@@ -154,6 +154,8 @@ static void redirect(struct weir__conn *conn, struct weir__command *request,
 static void take_error(struct weir__conn *conn, struct weir__command *request,
                        const redisReply *reply)
 {
+    if (weir__conn_take_refusal(conn, request, reply->str))
+        return;
     switch (weir__error_classify(reply->str)) {
     case WEIR__ERROR_NOSCRIPT:
         if (request->script == NULL || request->noscripts == MAX_NOSCRIPTS)
@@ -286,9 +288,11 @@ static bool load_script(struct weir__conn *conn,
     return true;
 }
 
-static bool has_room(const struct weir__conn *conn)
+static bool has_room(const struct weir__conn *conn,
+                     const struct weir__command_list *list)
 {
-    return conn->context != NULL && conn->lost_code == WEIR_OK &&
+    return list != NULL && !weir__conn_must_wait(conn, list->first) &&
+           conn->context != NULL && conn->lost_code == WEIR_OK &&
            conn->guard.outstanding < MAX_OUTSTANDING &&
            weir__glue_buffered(&conn->glue) < MAX_BUFFERED;
 }
@@ -324,8 +328,7 @@ static void feed(struct weir__conn *conn)
     const struct weir__script *loaded = NULL;
     struct weir__command_list *list;
 
-    for (list = next_list(conn); list != NULL && has_room(conn);
-         list = next_list(conn)) {
+    for (list = next_list(conn); has_room(conn, list); list = next_list(conn)) {
         struct weir__command *request = list->first;
 
         if (!load_script(conn, request, &loaded))
@@ -369,7 +372,7 @@ void weir__conn_pump(struct weir__conn *conn)
             break;
         if (weir__glue_buffered(&conn->glue) > 0)
             weir__conn_write(conn);
-        may_go_on = next_list(conn) != NULL && has_room(conn) &&
+        may_go_on = has_room(conn, next_list(conn)) &&
                     !weir__glue_is_stuck(&conn->glue);
     }
     conn->wants_flush = next_list(conn) != NULL;
@@ -383,7 +386,7 @@ void weir__conn_pump(struct weir__conn *conn)
 static struct weir__command_list *list_of_lost(struct weir__conn *conn,
                                                struct weir__command *request)
 {
-    if (request->is_too_large)
+    if (request->is_too_large || weir__conn_is_hopeless(request))
         return &conn->failed;
     if (request->is_replay)
         return &conn->replaying;
@@ -462,7 +465,10 @@ void weir__conn_queue_report(struct weir__conn *conn)
             request->is_too_large && request->flags / WEIR__SEND_BODY > 0;
 
         weir__conn_finish(conn, request,
-                          is_large ? WEIR_ETOOBIG : WEIR_EUNKNOWN, NULL);
+                          is_large || weir__conn_is_hopeless(request)
+                              ? WEIR_ETOOBIG
+                              : WEIR_EUNKNOWN,
+                          NULL);
     }
 }
 

@@ -105,6 +105,8 @@ static void on_disconnect(const redisAsyncContext *context, int status)
     conn->context = NULL;
     if (conn->is_dropping)
         return;
+    conn->is_hung_up =
+        context->c.err == REDIS_ERR_IO || context->c.err == REDIS_ERR_EOF;
     if (conn->guard.refusal != WEIR__REFUSAL_NONE)
         note_refusal(conn);
     else if (conn->glue.ssl != NULL &&
@@ -292,6 +294,9 @@ static void lose(struct weir__conn *conn)
     log_loss(conn, was_ready, backoff_ms);
     (void)snprintf(text, sizeof(text), "%s", conn->lost_text); /* fits */
     conn->lost_code = WEIR_OK;
+    if (was_ready && conn->is_hung_up && code == WEIR_ECONN)
+        weir__conn_blame(conn);
+    conn->is_hung_up = false;
     conn->is_draining = false;
     conn->is_denied = false;
     conn->is_abandoned = false;

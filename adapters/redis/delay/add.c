@@ -98,7 +98,9 @@ static void finish(struct weir__add_call *call, int code)
     (void)answer_call(call, code, false); /* none is */
     weir__call_slot_leave(call->adds->topic->base.store, call->call_slot);
     weir__adds_unref(call->adds);
-    weir__mem_free(call);
+    call->is_over = true;
+    if (call->staging == 0)
+        weir__mem_free(call);
 }
 
 /* --- sending ------------------------------------------------------------ */
@@ -182,17 +184,17 @@ call_new(struct weir__adds *adds,
 
 /* --- replies ------------------------------------------------------------ */
 
-static void fail_planned(struct weir__add_call *call, size_t index)
+static void fail_planned(struct weir__add_call *call, size_t index, int code)
 {
     const struct weir__planned_pack *planned = &call->planned_packs[index];
 
     for (size_t i = 0; i < planned->count; i++)
-        call->adds->items.list[planned->first + i].code = WEIR_ESERVER;
+        call->adds->items.list[planned->first + i].code = code;
 }
 
-/* The pack was not staged (its minute passed, the server was out of memory), or
- * another producer has one of this name, and our number with it: once more
- * under a new name, then it is an error. */
+/* The pack was not staged (its minute passed, the server was out of memory, or
+ * takes none so large), or another producer has one of this name, and our
+ * number with it: once more under a new name, then it is an error. */
 static void stage_again(struct weir__add_call *call, size_t index,
                         bool is_taken)
 {
@@ -201,12 +203,13 @@ static void stage_again(struct weir__add_call *call, size_t index,
 
     if (is_taken)
         weir__redis_number_by_chance(call->request.store);
-    if (!call->is_second) {
+    if (!call->is_second && !planned.is_refused) {
         weir__topic_next_seq(&call->adds->topic->base, planned.seq);
         second = call_new(call->adds, &planned, 1);
     }
     if (second == NULL) {
-        fail_planned(call, index);
+        fail_planned(call, index,
+                     planned.is_refused ? WEIR_ETOOBIG : WEIR_ESERVER);
         return;
     }
     call->planned_packs[index].is_elsewhere = true;
@@ -275,7 +278,7 @@ static bool read_refused(struct weir__add_call *call,
         else if (slot >= -2)
             stage_again(call, (size_t)index, slot == -1);
         else /* somebody wrote over it, or wrote the answer */
-            fail_planned(call, (size_t)index);
+            fail_planned(call, (size_t)index, WEIR_ESERVER);
     }
     return true;
 }

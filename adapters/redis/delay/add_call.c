@@ -3,9 +3,12 @@
 
 #include "adapters/redis/delay/keys.h"
 #include "adapters/redis/store/cluster.h"
+#include "core/assert.h"
+#include "core/mem.h"
 
 enum {
-    LONE_BYTES = 4096 /* of a pack that comes with its call: Lua hashes it */
+    LARGE = 1000 * 1024, /* pack: its command may have 1 MiB */
+    LONE_BYTES = 4096    /* of a pack that comes with its call: Lua hashes it */
 };
 
 /* What a script is told first. */
@@ -147,6 +150,47 @@ static void write_keyed_call(struct weir__buf *buf,
     }
 }
 
+/* A command with a pack that the server may refuse (conn/refusal.c). */
+struct staging {
+    struct weir__add_call *call;
+    size_t index;
+};
+
+static void on_staged(int code, const struct redisReply *reply, void *arg)
+{
+    struct staging *staging = arg;
+    struct weir__add_call *call = staging->call;
+
+    (void)reply; /* the call tells whether the pack is there */
+    WEIR_ASSERT(call->staging > 0);
+    call->staging--;
+    if (code == WEIR_ETOOBIG)
+        call->planned_packs[staging->index].is_refused = true;
+    if (call->is_over && call->staging == 0)
+        weir__mem_free(call);
+    weir__mem_free(staging);
+}
+
+static void stage(struct weir__add_call *call, size_t index,
+                  struct weir__buf *bytes, unsigned flags)
+{
+    struct weir__place *place = call->adds->topic->base.place;
+    struct staging *staging = NULL;
+
+    if (call->planned_packs[index].size.len >= LARGE)
+        staging = weir__mem_new(sizeof(*staging));
+    if (staging == NULL) {
+        weir__place_send(place, bytes, NULL, flags, NULL);
+        return;
+    }
+    *staging = (struct staging){call, index};
+    if (weir__place_command(place, bytes, NULL, flags, on_staged, staging) ==
+        WEIR_OK)
+        call->staging++;
+    else
+        weir__mem_free(staging);
+}
+
 void weir__add_call_send(struct weir__add_call *call, unsigned flags)
 {
     struct weir__place *place = call->adds->topic->base.place;
@@ -164,7 +208,7 @@ void weir__add_call_send(struct weir__add_call *call, unsigned flags)
         (void)weir__planned_pack_stage(&bytes, &call->adds->topic->base.prefix,
                                        &call->adds->items,
                                        &call->planned_packs[i]);
-        weir__place_send(place, &bytes, NULL, flags, NULL);
+        stage(call, i, &bytes, flags);
     }
     if (call->has_keys) {
         write_keyed_call(&bytes, call);

@@ -16,6 +16,8 @@ struct weir__add_call {
     bool is_again;     /* it was acknowledged by another server */
     bool has_keys;     /* all of its jobs have unique keys, or its one is of
                           a lane */
+    size_t staging;    /* answers that come here, ahead of its own */
+    bool is_over;      /* it is freed with the last of these */
     uint32_t call_slot;
     uint32_t nonce;
     uint64_t number; /* grows from call to call */

@@ -23,6 +23,8 @@ struct weir__settle_out {
     size_t pack_at, pack_len; /* in the copy of what stages it */
 };
 
+struct weir__settle_call;
+
 /* One call of a settle script. */
 struct weir__settle {
     struct weir__request request; /* first */
@@ -36,8 +38,14 @@ struct weir__settle {
     bool is_second;            /* leaves out what is not staged */
     bool is_unsure;            /* it may have recorded what is open of `outs` */
     bool is_in_backlog;        /* or was */
-    bool offers; /* the worker: the first answer is that to a claim */
-    size_t cost; /* of holding it, in bytes */
+    char *handle;    /* of its only run, for finish.lua, where that writes much;
+                       NULL: there are several, or it writes little */
+    size_t bytes;    /* that this one writes, about */
+    size_t staging;  /* commands whose answers come here, ahead of its own */
+    bool is_refused; /* one of these is larger than the server takes */
+    bool is_over;    /* it is freed with the last of these answers */
+    bool offers;     /* the worker: the first answer is that to a claim */
+    size_t cost;     /* of holding it, in bytes */
     struct weir__delay_lease **leases; /* that it names; behind these */
     size_t lease_count;
     struct weir__settle_out *outs; /* of the last packs; behind the copies */
@@ -57,6 +65,17 @@ void weir__settle_send(struct weir__settle *settle);
 void weir__settle_leave_out(struct weir__settle *settle);
 
 void weir__settle_free(struct weir__settle *settle);
+
+/* --- delay/refused.c ------------------------------------------------------ */
+
+/* If its only run writes so much that the server may refuse the call, keep what
+ * tells of that run. */
+void weir__refused_prepare(struct weir__settle *settle,
+                           const struct weir__settle_call *call);
+
+/* The server refused it: make it a call that lets the run's job die. False: it
+ * is not known of one job. */
+bool weir__refused_rewrite(struct weir__settle *settle);
 
 /* --- delay/backlog.c ------------------------------------------------------ */
 

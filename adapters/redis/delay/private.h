@@ -44,8 +44,9 @@ enum {
     WEIR__SLOTS_PER_CALL = 1024, /* most slots that one script call touches */
     WEIR__NODES_PER_CALL = 400,  /* most nodes: these cost more */
     WEIR__ADD_COSTS = 4,         /* calls whose cost is kept */
-    /* Of what one settle call writes, but for that of a single run. */
-    WEIR__BYTES_PER_CALL = 4 * 1024 * 1024,
+    /* Of what one settle call writes. A run that has more goes alone, so that
+     * it is the only one to fail where the server takes no more than 1 MiB. */
+    WEIR__BYTES_PER_CALL = 512 * 1024,
     WEIR__NODE_STATES = 256 /* of a node: the fraction of its score */
 };
 

@@ -175,7 +175,7 @@ static bool has_room(const struct weir__claimed_node *node,
         return false;
     return node->verdicts + node->endings + node->backs + 1 + endings_of(run) <=
                WEIR__SLOTS_PER_CALL &&
-           (node->bytes == 0 ||
+           (node->verdicts + node->backs == 0 ||
             node->bytes + bytes_of(run) <= WEIR__BYTES_PER_CALL);
 }
 

@@ -63,8 +63,7 @@ static bool fits(const struct weir__settle_call *call,
         return false;
     return nodes < WEIR__NODES_PER_CALL &&
            call->slots + cost_of(node) <= WEIR__SLOTS_PER_CALL &&
-           (call->bytes == 0 ||
-            call->bytes + node->bytes <= WEIR__BYTES_PER_CALL);
+           (nodes == 0 || call->bytes + node->bytes <= WEIR__BYTES_PER_CALL);
 }
 
 static void take_node(struct weir__settle_call *call,

@@ -46,20 +46,51 @@ void weir__settle_free(struct weir__settle *settle)
     leave_leases(settle);
     for (size_t i = 0; i <= settle->packs; i++)
         weir__buf_fini(&settle->copies[i]);
-    weir__mem_free(settle);
+    weir__mem_free(settle->handle);
+    settle->is_over = true;
+    if (settle->staging == 0)
+        weir__mem_free(settle);
+}
+
+static void on_staged(int code, const struct redisReply *reply, void *arg)
+{
+    struct weir__settle *settle = arg;
+
+    (void)reply; /* the call tells whether its packs are there */
+    WEIR_ASSERT(settle->staging > 0);
+    settle->staging--;
+    settle->is_refused = settle->is_refused || code == WEIR_ETOOBIG;
+    if (settle->is_over && settle->staging == 0)
+        weir__mem_free(settle);
+}
+
+/* Of a call with one run it is told whether the server refuses its packs. */
+static void stage(struct weir__settle *settle, struct weir__buf *bytes,
+                  unsigned flags)
+{
+    struct weir__place *place = settle->topic->base.place;
+
+    if (settle->handle == NULL)
+        weir__place_send(place, bytes, NULL, flags, NULL);
+    else if (weir__place_command(place, bytes, NULL, flags, on_staged,
+                                 settle) == WEIR_OK)
+        settle->staging++;
 }
 
 static void send_copy(struct weir__settle *settle, size_t index,
                       struct weir__request *request)
 {
+    const unsigned flags = WEIR__SEND_AGAIN | WEIR__SEND_REPLAY;
     const struct weir__buf *copy = &settle->copies[index];
     struct weir__buf bytes = {0};
 
     weir__buf_append(&bytes, copy->ptr, copy->len);
     bytes.failed = bytes.failed || copy->failed;
-    weir__place_send(settle->topic->base.place, &bytes,
-                     request == NULL ? NULL : settle->script,
-                     WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, request);
+    if (request == NULL)
+        stage(settle, &bytes, flags);
+    else
+        weir__place_send(settle->topic->base.place, &bytes, settle->script,
+                         flags, request);
 }
 
 /* The copies stay, as it may have to be repeated; a call without packs comes
@@ -284,6 +315,34 @@ static void end(struct weir__settle *settle, int code)
     weir__settle_free(settle);
 }
 
+/* The job whose verdict the server refused is dead now. */
+static void on_failed(struct weir__request *request, int code,
+                      const struct redisReply *reply)
+{
+    struct weir__settle *settle =
+        (struct weir__settle *)request; /* first member */
+    int64_t result;
+
+    WEIR_ASSERT(settle->topic->settles_out > 0);
+    settle->topic->settles_out--;
+    weir__backlog_note_error(settle->topic, "finish", code, reply);
+    if (code == WEIR_OK && weir__reply_int(reply, 0, &result) && result == 1)
+        tell(settle, 1, 0);
+    end(settle, code);
+}
+
+static bool fail_refused(struct weir__settle *settle, int code)
+{
+    if ((!settle->is_refused && code != WEIR_ETOOBIG) ||
+        !weir__refused_rewrite(settle))
+        return false;
+    answer(settle, WEIR_ETOOBIG);
+    settle->request.done = on_failed;
+    weir__settle_send(settle);
+    weir__place_flush(settle->topic->base.place);
+    return true;
+}
+
 static void on_settled(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
@@ -300,6 +359,8 @@ static void on_settled(struct weir__request *request, int code,
         code == WEIR_EUNKNOWN || (settle->is_unsure && code != WEIR_OK);
     if (topic->touched != NULL || topic->done != NULL)
         weir__topic_mark(&topic->base);
+    if (fail_refused(settle, code))
+        return;
     if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) &&
         settled == -1 && settle->packs > 0 && !settle->is_second) {
         weir__settle_leave_out(settle);
@@ -391,6 +452,7 @@ static struct weir__settle *settle_new(const struct weir__settle_call *call)
         return NULL;
     }
     take_leases(settle, call);
+    weir__refused_prepare(settle, call);
     settle->offers = call->offer != 0;
     topic->base.wants_claim = topic->base.wants_claim && !settle->offers;
     return settle;
