@@ -43,9 +43,11 @@ struct weir__settle {
     size_t bytes;    /* that this one writes, about */
     size_t staging;  /* commands whose answers come here, ahead of its own */
     bool is_refused; /* one of these is larger than the server takes */
-    bool is_over;    /* it is freed with the last of these answers */
-    bool offers;     /* the worker: the first answer is that to a claim */
-    size_t cost;     /* of holding it, in bytes */
+    bool is_dropped; /* its packs are gone, as far as this server can tell */
+    char dropped[WEIR__SEQ_LEN]; /* the first of them */
+    bool is_over; /* it is freed with the last of these answers */
+    bool offers;  /* the worker: the first answer is that to a claim */
+    size_t cost;  /* of holding it, in bytes */
     struct weir__delay_lease **leases; /* that it names; behind these */
     size_t lease_count;
     struct weir__settle_out *outs; /* of the last packs; behind the copies */

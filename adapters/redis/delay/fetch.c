@@ -299,26 +299,11 @@ static void deliver_node(struct weir__claimed_node *node,
 
 /* --- packs -------------------------------------------------------------- */
 
-/* Its nodes are settled away. A server that never heard of the claim may have
- * given the jobs to somebody else. */
-static void lose_pack(struct weir__delay_lease *lease,
-                      struct weir__fetched *fetched)
-{
-    const struct weir__store_topic *topic = &lease->topic->base;
-    const char *seq = fetched->first->name;
-    size_t len = weir__seq_is_sound(seq) ? WEIR__SEQ_LEN : 0;
-
-    fetched->is_gone = true;
-    if (lease->connection == topic->place->server->connection)
-        weir__topic_log_loss(&lease->topic->base, WEIR__LOSS_GONE,
-                             fetched->jobs, weir__slice_of(seq, len));
-}
-
 /* Prepare pack number `index`; without a reply, which was too large, it cannot
  * be read. Afterwards it is gone (also where its name is none, so that no id
- * can be made of it), or has a batch (of malformed runs where it cannot be
- * read), or neither: then its jobs are left alone until their lease runs out.
- */
+ * can be made of it), and its nodes are settled away; or has a batch (of
+ * malformed runs where it cannot be read), or neither: then its jobs are left
+ * alone until their lease runs out. */
 static void open_pack(struct weir__delay_lease *lease, size_t index,
                       const struct redisReply *reply)
 {
@@ -328,7 +313,7 @@ static void open_pack(struct weir__delay_lease *lease, size_t index,
 
     if (!weir__seq_is_sound(fetched->first->name) ||
         (reply != NULL && !weir__reply_str(reply, index, &bytes))) {
-        lose_pack(lease, fetched);
+        fetched->is_gone = true;
         return;
     }
     if (reply != NULL)

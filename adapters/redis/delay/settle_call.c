@@ -59,7 +59,8 @@ static bool fits(const struct weir__settle_call *call,
 {
     size_t nodes = call->nodes + call->back_nodes;
 
-    if (call->asker != NULL || (node->asker != NULL && nodes > 0))
+    if (call->asker != NULL || (node->asker != NULL && nodes > 0) ||
+        (node->is_dropped != call->is_dropped && nodes > 0))
         return false;
     return nodes < WEIR__NODES_PER_CALL &&
            call->slots + cost_of(node) <= WEIR__SLOTS_PER_CALL &&
@@ -98,6 +99,7 @@ weir__settle_call_nodes(struct weir__delay_topic *topic,
         call.backs += node->backs;
         call.slots += cost_of(node);
         call.asker = node->asker;
+        call.is_dropped = node->is_dropped;
         node = node->next;
     }
     call.end = node;

@@ -40,7 +40,8 @@ struct weir__settle_call {
     size_t planned_count, moves;
     struct weir__asker *asker; /* about all that it says; NULL: nobody */
     bool is_last;
-    int64_t offer; /* number of the one that it makes; 0: it makes none */
+    bool is_dropped; /* all of its nodes are, as their packs are gone */
+    int64_t offer;   /* number of the one that it makes; 0: it makes none */
 };
 
 /* Order the topic's endings by the call that will take them. */

@@ -241,6 +241,21 @@ static void answer(struct weir__settle *settle, int code)
     weir__asker_tell(asker, code);
 }
 
+/* The lease may have ended before the claim's answer was read. Then the jobs
+ * are another worker's, which may be through with the pack: only what was still
+ * under this claim is lost. */
+static void note_dropped(const struct weir__settle *settle,
+                         const struct redisReply *reply)
+{
+    size_t len = weir__seq_is_sound(settle->dropped) ? WEIR__SEQ_LEN : 0;
+    int64_t lost;
+
+    if (settle->is_dropped && weir__reply_int(reply, 0, &lost) && lost > 0)
+        weir__topic_log_loss(&settle->topic->base, WEIR__LOSS_GONE,
+                             (size_t)lost,
+                             weir__slice_of(settle->dropped, len));
+}
+
 /* Verdicts that a repeat settled before are refused when it comes again. */
 static void read_answer(struct weir__settle *settle,
                         const struct redisReply *reply, size_t unkept)
@@ -253,6 +268,7 @@ static void read_answer(struct weir__settle *settle,
     settled -= unkept < settled ? unkept : settled;
     if (refused > settled)
         refused = settled;
+    note_dropped(settle, reply);
     note_rest(settle, reply);
     weir__topic_log_refused(&settle->topic->base, refused);
     tell(settle, settled, refused);
@@ -425,6 +441,18 @@ static void take_leases(struct weir__settle *settle,
         }
 }
 
+/* A server that never heard of the claim may have given the jobs to another
+ * worker. */
+static void note_drop(struct weir__settle *settle,
+                      const struct weir__settle_call *call)
+{
+    if (!call->is_dropped)
+        return;
+    settle->is_dropped = call->first->lease->connection ==
+                         call->topic->base.place->server->connection;
+    memcpy(settle->dropped, call->first->name, sizeof(settle->dropped));
+}
+
 /* With its copies, and leases of the nodes. NULL when out of memory. */
 static struct weir__settle *settle_new(const struct weir__settle_call *call)
 {
@@ -453,6 +481,7 @@ static struct weir__settle *settle_new(const struct weir__settle_call *call)
     }
     take_leases(settle, call);
     weir__refused_prepare(settle, call);
+    note_drop(settle, call);
     settle->offers = call->offer != 0;
     topic->base.wants_claim = topic->base.wants_claim && !settle->offers;
     return settle;
