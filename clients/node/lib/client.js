@@ -2,17 +2,27 @@
 // Adds jobs, looks at them and deletes them.
 
 import { randomBytes } from 'node:crypto';
-import { decode, encode } from '@msgpack/msgpack';
+import { addOptions, anyIdOf, arrayOf, functionOf, jobOptions, optionsOf,
+  prefixOf, timeoutOf, topicOf } from './check.js';
+import { encode } from './msgpack.js';
 import { Server, WeirError } from './server.js';
-import { checked, letters, newJob, packsOf, recordIn, writePack }
+import { letters, newJob, packsOf, readRecord, recordIn, writePack }
   from './wire.js';
 
 const YEAR_2020_MS = 1577836800000;
 const CALLS = 4; // unanswered at the same time, of an addMany
+const CLIENT = { prefix: prefixOf, log: functionOf, timeoutMs: timeoutOf };
+const PUSHED = { retry: 'retry', ttlMs: 'ttl_ms', url: 'url', key: 'key',
+  priority: 'priority', unique: 'unique', uniqueFor: 'for', uniqueElse: 'else',
+  maxWait: 'max_wait' };
+const UNITS = { K: 1024, M: 1024 ** 2, G: 1024 ** 3 };
+
+const withinOf = (call, options) =>
+  optionsOf(call, options, { timeoutMs: timeoutOf }).timeoutMs;
 
 export class Client {
   #server;
-  #topics = new Set(); // those that were told
+  #most = new Map(); // bytes of a body, by topic
   #producer; // its letters in the names of packs
   #aheadMs; // the server's clock of this one
   #number = 0; // of the last pack
@@ -20,50 +30,83 @@ export class Client {
   #callSlots = []; // those that no call uses
   #callSlotCount = 0;
 
-  constructor(address, options) {
-    this.#server = new Server(address, options);
+  constructor(address, options = {}) {
+    this.#server = new Server(address, optionsOf('Client', options, CLIENT));
   }
 
   async add(topic, body, options = {}) {
-    if (!options.id) { // in a pack, which a repeat never adds twice
-      const [result] = await this.addMany(topic, [{ ...options, body }]);
+    topicOf(topic);
+    const { timeoutMs, ...told } = addOptions(options);
+    const isPushed = 'id' in told || 'key' in told || 'priority' in told ||
+      'unique' in told;
+    if (!isPushed) { // in a pack, which a repeat never adds twice
+      const [result] = await this.#addPacks(topic, [newJob({ ...told, body })],
+                                            timeoutMs);
       return result;
     }
-    const job = newJob({ ...options, body });
-    await this.#enter(topic);
-    const { headers = {}, ...rest } = job.options ?? {};
-    const pairs = [...Object.entries(rest), ...Object.entries(headers).map(
-      ([name, value]) => [`header:${name}`, value])].flat();
-    const answer = await this.#server.script('delay/push',
-      this.#server.keys(topic, 'wait ids meta idle options absent'), topic,
-      job.id, Buffer.from(encode(body ?? null)), job.when, ...pairs);
-    const [outcome, other] = answer.map(String);
-    if (outcome === 'kind') throw otherKind(topic, other);
-    return { id: outcome === 'held' ? other : job.id, outcome };
+    return this.#push(topic, told, encode(body), timeoutMs);
   }
 
-  async addMany(topic, jobs) {
-    const { packs, perCall } = packsOf(jobs.map(newJob));
-    await this.#enter(topic);
+  async #push(topic, told, body, timeoutMs) {
+    const made = randomBytes(12).toString('base64url');
+    const { id = made, delayMs = 0, atMs, headers = {}, ...rest } = told;
+    await this.#enter(topic, body.length, timeoutMs);
+    const pairs = [...Object.entries(rest).map(
+      ([name, value]) => [PUSHED[name], value]),
+    ...Object.entries(headers).map(
+      ([name, value]) => [`header:${name}`, value])].flat();
+    const answer = await this.#server.within(timeoutMs).script('delay/push',
+      this.#server.keys(topic, 'wait ids meta idle options absent'), topic,
+      id, body, atMs === undefined ? `r${delayMs}` : `a${atMs}`, ...pairs);
+    const [outcome, other] = answer.map(String);
+    if (outcome === 'kind') throw otherKind(topic, other);
+    const isOwn = id === made && outcome === 'exists'; // told by a repeat
+    return { id: outcome === 'held' ? other : id,
+      outcome: isOwn ? 'added' : outcome };
+  }
+
+  async addMany(topic, jobs, options = {}) {
+    topicOf(topic);
+    const timeoutMs = withinOf('addMany', options);
+    const made = arrayOf('jobs', jobs).map((job, index) =>
+      newJob(jobOptions(job), index));
+    return this.#addPacks(topic, made, timeoutMs);
+  }
+
+  async #addPacks(topic, jobs, timeoutMs) {
+    const { packs, perCall } = packsOf(jobs);
+    const longest = jobs.reduce((most, { size }) => Math.max(most, size), 0);
+    await this.#enter(topic, longest, timeoutMs);
+    const server = this.#server.within(timeoutMs);
     const results = new Array(jobs.length);
     await Promise.all(Array.from({ length: CALLS }, async () => {
       while (packs.length > 0) {
-        await this.#addSome(topic, packs, perCall, results);
+        await this.#addSome(server, topic, packs, perCall, results);
       }
     }));
     return results;
   }
 
-  /** Tells of the topic, once; from then on packs have names. */
-  async #enter(topic) {
-    checked('topic', topic);
-    if (this.#topics.has(topic)) return;
-    const server = this.#server;
-    await server.command('SADD', `${server.prefix}:topics`, topic);
-    const [seconds, us] = await server.command('TIME');
-    this.#aheadMs = seconds * 1000 + us / 1000 - Date.now();
-    if (!this.#producer) await this.#rename();
-    this.#topics.add(topic);
+  /** Tells of the topic, once; from then on packs have names. Refuses a body of
+   * so many bytes if the topic does not take it. */
+  async #enter(topic, size, timeoutMs) {
+    const server = this.#server.within(timeoutMs);
+    if (!this.#most.has(topic)) {
+      await server.command('SADD', `${server.prefix}:topics`, topic);
+      const [seconds, us] = await server.command('TIME');
+      this.#aheadMs = seconds * 1000 + us / 1000 - Date.now();
+      if (!this.#producer) await this.#rename();
+    }
+    if (!(size <= this.#most.get(topic))) {
+      const [key] = server.keys(topic, 'options');
+      const told = await server.command('HGET', key, 'max_body') ?? '1M';
+      const [, digits, unit] = /^(\d+)([KMG]?)/.exec(told);
+      this.#most.set(topic, digits * (UNITS[unit] ?? 1));
+    }
+    if (size > this.#most.get(topic)) {
+      throw new RangeError(`the body has ${size} bytes, and max_body of the `
+        + `topic is ${this.#most.get(topic)}`);
+    }
   }
 
   async #rename() {
@@ -80,8 +123,7 @@ export class Client {
   }
 
   /** One call, with the first of these. What needs another name waits again. */
-  async #addSome(topic, waiting, count, results) {
-    const server = this.#server;
+  async #addSome(server, topic, waiting, count, results) {
     const packs = waiting.splice(0, count);
     const slot = this.#callSlots.pop() ?? this.#callSlotCount++;
     const keys = server.keys(topic, 'wait ids meta idle seen');
@@ -96,9 +138,10 @@ export class Client {
     // Not randomInt, which keeps random numbers in memory: a restored machine
     // would use them again.
     const number = `${this.#number}.${randomBytes(4).readUInt32LE()}`;
-    const { repeats } = server;
-    const [answer, ...staged] = await Promise.all([server.script('delay/add', keys, topic,
-      'delay', `${this.#callSlot}${slot}`, number, ...args), ...stages]);
+    const repeats = this.#server.repeats;
+    const [answer, ...staged] = await Promise.all([
+      server.script('delay/add', keys, topic, 'delay',
+                    `${this.#callSlot}${slot}`, number, ...args), ...stages]);
     this.#callSlots.push(slot);
     if (answer[0] === -1) throw otherKind(topic, answer[1]);
     for (const { jobs, name } of packs) {
@@ -108,7 +151,7 @@ export class Client {
       });
     }
     const again = new Set(); // another client has the name of these
-    if (server.repeats === repeats) {
+    if (this.#server.repeats === repeats) {
       packs.filter((_, i) => !staged[i]).forEach((one) => again.add(one));
     }
     for (let i = 1; i + 1 < answer.length; i += 2) {
@@ -126,14 +169,15 @@ export class Client {
     waiting.push(...again);
   }
 
-  async topics() {
-    const key = `${this.#server.prefix}:topics`;
-    const names = await this.#server.command('SMEMBERS', key);
+  async topics(options = {}) {
+    const server = this.#server.within(withinOf('topics', options));
+    const names = await server.command('SMEMBERS', `${server.prefix}:topics`);
     return names.map(String).sort();
   }
 
-  async counts(topic) {
-    const flat = await this.#server.script('delay/stats', this.#server.keys(
+  async counts(topic, options = {}) {
+    const server = this.#server.within(withinOf('counts', options));
+    const flat = await server.script('delay/stats', server.keys(
       topic, 'wait meta dead relay due lease'), 1000);
     const counts = {};
     for (let i = 0; i + 1 < flat.length; i += 2) {
@@ -143,12 +187,17 @@ export class Client {
     return counts.kind ? counts : null;
   }
 
-  look = (topic, id) => this.#find(topic, id, 'show');
+  async look(topic, id, options = {}) {
+    return this.#find(topic, anyIdOf(id), 'show', withinOf('look', options));
+  }
 
-  delete = (topic, id) => this.#find(topic, id, 'delete');
+  async delete(topic, id, options = {}) {
+    return this.#find(topic, anyIdOf(id), 'delete',
+                      withinOf('delete', options));
+  }
 
-  async #find(topic, id, verb) {
-    const server = this.#server;
+  async #find(topic, id, verb, timeoutMs) {
+    const server = this.#server.within(timeoutMs);
     const [, name, hex] = /^~([-\w]{12})([0-9a-f]{2})$/.exec(id) ?? [];
     const [ids, rec] = server.keys(topic, 'ids rec');
     const index = await server.command('HGET', ids, id);
@@ -160,13 +209,16 @@ export class Client {
       server.script('delay/slot', keys, verb, id, place,
                     index ? '' : Number.parseInt(hex ?? '0', 16))]);
     const state = String(told);
-    if (state === 'moved') return this.#find(topic, id, verb);
+    if (state === 'moved') return this.#find(topic, id, verb, timeoutMs);
     if (state === 'none') return null;
+    if (state === 'tick') {
+      throw new WeirError(`${id} is the tick of a schedule, which stays: `
+        + 'delete the schedule by weir cron delete', 'EINVAL');
+    }
     const record = state === 'dead' ? dead : pack && recordIn(pack, slot);
-    const [, attempt, failures, timeouts, crashes = 0, snoozes, options, body] =
-      record ? decode(record) : [];
-    return { id, topic, state, attempt, failures, timeouts,
-      crashes: crashes + ended, snoozes, options: options ?? {}, body,
+    const { crashes = 0, options = {}, ...rest } =
+      record ? readRecord(record) : {};
+    return { id, topic, state, ...rest, crashes: crashes + ended, options,
       dueMs: state === 'ready' || state === 'scheduled' ? ms : undefined,
       diedMs: state === 'dead' ? ms : undefined };
   }

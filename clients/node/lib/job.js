@@ -1,40 +1,59 @@
 // SPDX-License-Identifier: MIT
 // What a handler sees of a job, and what it may say of it.
 
-import { Decoder } from '@msgpack/msgpack';
-import { checked } from './wire.js';
-
-const decoder = new Decoder();
+import { laterOf } from './check.js';
+import { decode } from './msgpack.js';
 
 export class Retry extends Error {
   constructor(message = 'retry', { delayMs } = {}) {
     super(message);
-    this.delayMs = checked('delay', delayMs ?? '');
+    if (delayMs !== undefined) laterOf('delayMs', delayMs);
+    this.delayMs = delayMs;
   }
 }
 
 export class Snooze extends Error {
   constructor(delayMs) {
     super('snoozed');
-    this.delayMs = checked('time', delayMs);
+    this.delayMs = laterOf('delayMs', delayMs);
   }
 }
 
 export class Fail extends Error {}
 
-/** What finish.lua is told of a run that threw, or returned, this. */
+/** Where an error was raised, as its stack says. */
+function frameOf({ stack }) {
+  const [, file, line] = /\n +at [^\n]*?([^/\\\n(]{1,60}):(\d+):\d+\)?(?:\n|$)/
+    .exec(stack) ?? [];
+  return file ? ` (${file}:${line})` : '';
+}
+
+/** At most so many bytes of a text. */
+const cut = (text, most) => Buffer.from(text).subarray(0, most)
+  .toString().replace(/\ufffd+$/, '');
+
+/** What finish.lua is told of a run that threw, or returned, this. 200 bytes of
+ * the reason are kept, with the place at its end. */
 export function verdictOf(error) {
   try {
-    const why = String(error?.message || error || 'retry').slice(0, 200);
+    const isError = error instanceof Error && isFault(error);
+    const frame = isError ? frameOf(error) : '';
+    const text = isError ? `${error.name}: ${error.message}`
+      : String(error?.message || error || 'retry');
+    const why = cut(text, 200 - Buffer.byteLength(frame)) + frame;
     if (error instanceof Fail) return ['fail', '', why];
     const { delayMs } = error ?? {};
-    if (error instanceof Snooze) return ['snooze', checked('time', delayMs)];
-    const ms = error instanceof Retry ? delayMs : '';
-    return ['retry', checked('delay', ms), why];
+    if (error instanceof Snooze) return ['snooze', laterOf('delayMs', delayMs)];
+    const hasDelay = error instanceof Retry && delayMs !== undefined;
+    return ['retry', hasDelay ? laterOf('delayMs', delayMs) : '', why];
   } catch {
     return ['retry', '', 'its text or delay is none'];
   }
 }
+
+/** Is what a handler threw a fault, and no verdict? */
+export const isFault = (error) => !(error instanceof Retry ||
+  error instanceof Fail || error instanceof Snooze);
 
 export class Job {
   timeoutAt = Infinity; // it does not run yet
@@ -49,11 +68,11 @@ export class Job {
 
   /** Throws where options or body are no msgpack that JavaScript can have. */
   decode() {
-    const [dueMs, attempt, , , crashes, , options, addedMs] =
-      decoder.decode(this.#facts);
+    const [dueMs, attempt, failures, timeouts, crashes, snoozes, options,
+      addedMs] = decode(this.#facts);
     const { url, headers = {} } = options ?? {};
-    Object.assign(this, { dueMs, attempt: attempt + 1, crashes, url, headers,
-      addedMs, body: decoder.decode(this.raw) });
+    Object.assign(this, { dueMs, attempt: attempt + 1, failures, timeouts,
+      crashes, snoozes, url, headers, addedMs, body: decode(this.raw) });
   }
 
   get signal() {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // One topic of a worker: pulls jobs, runs them, renews leases, finishes jobs.
 
-import { Job, verdictOf } from './job.js';
+import { Job, isFault, verdictOf } from './job.js';
 import { changesOf } from './server.js';
 
 const KEYS = 'wait run lease ids meta idle held due dead rec options started '
@@ -110,11 +110,28 @@ export class Lane {
       job.decode();
       words = ['done'];
       const result = await this.handle(job);
-      if (result instanceof Error) words = verdictOf(result);
+      if (result instanceof Error) words = this.#fault(job, result);
+      if (/Generator/.test(Object.prototype.toString.call(result))) {
+        throw new TypeError('the handler returned a generator, which nothing '
+          + 'runs');
+      }
     } catch (error) {
-      if (words[0] === 'done') words = verdictOf(error);
+      if (words[0] === 'done') words = this.#fault(job, error);
     }
     this.#end(job, words);
+  }
+
+  /** The verdict of a run that threw, or returned, an error. A fault is logged
+   * with its stack. */
+  #fault(job, error) {
+    const words = verdictOf(error);
+    if (isFault(error) && this.running.has(job)) {
+      const stack = words[2] === 'its text or delay is none' ? words[2]
+        : error?.stack ?? words[2];
+      this.server.log(`${this.topic}: job ${job.id}, attempt ${job.attempt}: ${
+        stack}`);
+    }
+    return words;
   }
 
   /** A run is over, for a reason where its handler is not. */

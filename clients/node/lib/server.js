@@ -6,16 +6,18 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
-import { checked } from './wire.js';
+import { prefixOf, topicOf } from './check.js';
 
 const FOLDER = process.env.WEIR_SCRIPTS
   ?? fileURLToPath(new URL('../scripts', import.meta.url));
 const REPEAT_MS = 60000; // the server forgets adds after two of these
+const FIRST_MS = 3000; // for a server that never answered; sentinels: 10000
+const ANSWER_MS = 10000; // until a connection counts as lost
 const PAUSE_MS = 50;
 const OURS = { maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false,
-  enableReadyCheck: false, socketTimeout: 10000 };
-const USUAL = { retryStrategy: (times) => Math.min(20 * times, 1000),
-  disableClientInfo: true };
+  enableReadyCheck: false, socketTimeout: ANSWER_MS };
+const USUAL = { connectTimeout: FIRST_MS, disableClientInfo: true,
+  retryStrategy: (times) => Math.min(20 * times, 1000) };
 const PASSING = /^(LOADING|BUSY|MASTERDOWN|READONLY|NOREPLICAS) /;
 const scripts = {};
 
@@ -40,37 +42,124 @@ export function changesOf(log) {
   };
 }
 
+/** Options of ioredis, and the prefix that an address may have, as weir's. */
+function optionsOfAddress(address) {
+  if (typeof address === 'string') {
+    const [, plain, query = ''] = /^([^?]*)(?:\?(.*))?$/s.exec(address);
+    const { prefix, ...more } = Object.fromEntries(new URLSearchParams(query));
+    if (!/^(redis|rediss|unix):\/\/|^\//.test(plain)) {
+      throw new RangeError(`the address ${address} is not redis://, rediss:// `
+        + 'or unix:///path');
+    }
+    for (const name of Object.keys(more)) {
+      throw new RangeError(`the address has the option ${name}: prefix is the `
+        + 'only one');
+    }
+    return { options: plain.replace(/^unix:\/\//, ''), prefix };
+  }
+  if (typeof address !== 'object' || address === null ||
+      address instanceof Redis) {
+    throw new RangeError('the address is neither a text nor options of '
+      + 'ioredis: give redis://HOST');
+  }
+  if (address.keyPrefix) {
+    throw new RangeError("keyPrefix renames weir's keys: give prefix");
+  }
+  return { options: address };
+}
+
 export class Server {
   isClosed = false;
+  hasMet = false; // the server answered once
   repeats = 0; // commands that were sent again
+  trouble = ''; // of the connection
+  origin = this; // of those that within() returns
 
-  constructor(address = 'redis://127.0.0.1', options = {}) {
-    const { prefix = 'weir', log = console.error, repeatMs = REPEAT_MS } =
-      options;
-    Object.assign(this, { prefix, log, repeatMs });
-    this.redis = new Redis(OURS, typeof address === 'string'
-      ? address.replace(/^unix:\/\//, '') : address, USUAL);
+  constructor(address = 'redis://127.0.0.1', { prefix, log = console.error,
+    timeoutMs, repeatMs = REPEAT_MS } = {}) {
+    const from = optionsOfAddress(address);
+    if (prefix !== undefined && from.prefix !== undefined &&
+        prefix !== from.prefix) {
+      throw new RangeError(`the address has prefix=${from.prefix}, and the `
+        + `option prefix is ${prefix}: give one of them`);
+    }
+    Object.assign(this, { log, timeoutMs, repeatMs,
+      prefix: prefixOf('prefix', prefix ?? from.prefix ?? 'weir') });
+    this.redis = new Redis(OURS, from.options, USUAL);
     const say = changesOf(log);
-    this.redis.on('error', ({ message }) => say(`redis: ${message}`));
-    this.redis.on('ready', () => say(''));
+    this.redis.on('error', ({ message }) => {
+      this.trouble = message;
+      say(`redis: ${message}`);
+    });
+    this.redis.on('ready', () => {
+      this.trouble = '';
+      say('');
+    });
+  }
+
+  get address() {
+    const { path, host, port, name, sentinels } = this.redis.options;
+    if (sentinels) return `sentinels, of ${name}`;
+    return path ? `unix://${path}` : `${host}:${port}`;
   }
 
   keys(topic, names) {
-    checked('topic', topic);
+    topicOf(topic);
     return names.split(' ').map((name) => `${this.prefix}:{${topic}}:${name}`);
+  }
+
+  /** The same server, for calls that wait for so many ms. */
+  within(timeoutMs) {
+    if (timeoutMs === undefined) return this;
+    const end = performance.now() + timeoutMs;
+    return Object.create(this, { callEnd: { value: end } });
+  }
+
+  /** When a call that began then is given up. */
+  endOf(began) {
+    if (this.callEnd !== undefined) return this.callEnd;
+    if (this.timeoutMs !== undefined) return began + this.timeoutMs;
+    if (this.origin.hasMet) return began + this.repeatMs;
+    return began + (this.redis.options.sentinels ? 10000 : FIRST_MS);
+  }
+
+  /** One try. An answer that comes after the end is not heard. */
+  async send(args, end) {
+    if (end - performance.now() >= ANSWER_MS) {
+      return this.redis.callBuffer(...args);
+    }
+    let timer;
+    const late = new Promise((_, reject) => {
+      timer = setTimeout(() => reject(new Error('it did not answer in time')),
+                         Math.max(end - performance.now(), 0));
+    });
+    try {
+      return await Promise.race([this.redis.callBuffer(...args), late]);
+    } finally {
+      clearTimeout(timer);
+    }
   }
 
   /** It may arrive several times. */
   async command(...args) {
-    const end = performance.now() + this.repeatMs;
-    for (;; await sleep(PAUSE_MS), this.repeats++) {
+    const began = performance.now();
+    const { origin } = this;
+    for (;; await sleep(PAUSE_MS), origin.repeats++) {
       try {
-        return await this.redis.callBuffer(...args);
+        const answer = await this.send(args, this.endOf(began));
+        origin.hasMet = true;
+        return answer;
       } catch ({ name, message }) {
-        if (this.isClosed) throw new WeirError('it is closed', 'ECLOSED');
-        const isFinal = name === 'ReplyError' && !PASSING.test(message);
-        if (isFinal) throw new WeirError(message, 'EINVAL');
-        if (performance.now() > end) throw new WeirError(message, 'EUNKNOWN');
+        if (origin.isClosed) throw new WeirError('it is closed', 'ECLOSED');
+        const isAnswer = name === 'ReplyError';
+        if (isAnswer) origin.hasMet = true;
+        if (isAnswer && !PASSING.test(message)) {
+          throw new WeirError(message, 'EINVAL');
+        }
+        if (performance.now() + PAUSE_MS > this.endOf(began)) {
+          throw new WeirError(`no answer from the server at ${this.address}: ${
+            origin.trouble || message}`, origin.hasMet ? 'EUNKNOWN' : 'ECONN');
+        }
       }
     }
   }
@@ -78,12 +167,17 @@ export class Server {
   async script(name, keys, ...args) {
     const { sha1, text } = scripts[name] ??= readScript(name);
     const call = ['EVALSHA', sha1, keys.length, ...keys, ...args];
-    try {
-      return await this.command(...call);
-    } catch (error) {
-      if (!error.message.startsWith('NOSCRIPT')) throw error;
-      await this.command('SCRIPT', 'LOAD', text);
-      return this.command(...call);
+    for (let loads = 0;; loads++) {
+      try {
+        return await this.command(...call);
+      } catch (error) {
+        if (!error.message.startsWith('NOSCRIPT')) throw error;
+        if (loads === 3) {
+          throw new WeirError(`the server at ${this.address} forgets scripts `
+            + 'as soon as they are loaded', 'EINVAL');
+        }
+        await this.command('SCRIPT', 'LOAD', text);
+      }
     }
   }
 

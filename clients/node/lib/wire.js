@@ -1,47 +1,27 @@
 // SPDX-License-Identifier: MIT
-// What a caller may say, and jobs as packs, as in docs/wire.md.
+// Jobs as packs, as in docs/wire.md.
 
-import { Encoder, encode } from '@msgpack/msgpack';
+import { Reader, encode } from './msgpack.js';
 
 const ALPHABET =
   '-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz';
-const STEP = '(\\d+(ms|[smhdw]))+';
-const RULES = {
-  topic: [/^[A-Za-z0-9._:-]{1,40}$/, '1 to 40 of A-Z a-z 0-9 . _ : -'],
-  id: [/^[\x22-\x7a|][\x21-\x7a|~]{0,127}$/, '1 to 128 visible ASCII '
-    + 'characters without { and }, not beginning with ~ or !'],
-  ladder: [new RegExp(`^(none|${STEP}(\\s+${STEP})*(\\s*\\.\\.\\.)?)$`),
-    'one such as 15s 3m 10m'],
-  time: [/^\d{1,13}$/, 'a whole number of milliseconds from 0'],
-  delay: [/^\d{0,13}$/, 'a whole number of milliseconds from 0'],
-};
 const CALL_JOBS = 1024;
 const PACK_BYTES = 248 * 1024; // of records and ids; its header comes besides
 const NOTHING = Buffer.alloc(0);
-const encoder = new Encoder();
+const NEW = Buffer.from([0x98, 1, 0, 0, 0, 0, 0]); // version and counters
+const NIL = Buffer.from([0xc0]);
 
-/** The value, if it keeps the rule. */
-export function checked(rule, value) {
-  const [pattern, text] = RULES[rule];
-  if (pattern.test(value)) return value;
-  throw new RangeError(`the ${rule} ${JSON.stringify(value)} is not ${text}`);
-}
-
-/** A job to add: { index, id, ms, when, options, record }. */
-export function newJob(job, index = 0) {
-  const { id = '', delayMs = 0, atMs, retry, ttlMs, url, headers } = job;
-  const ms = checked('time', atMs ?? delayMs);
-  if (id !== '') checked('id', id);
-  if (retry !== undefined) checked('ladder', retry);
-  if (ttlMs !== undefined) checked('time', ttlMs);
-  let options = null;
-  if ((retry ?? ttlMs ?? url ?? headers) !== undefined) {
-    const all = Object.entries({ retry, ttl_ms: ttlMs, url, headers });
-    options = Object.fromEntries(all.filter(([, one]) => one !== undefined));
-  }
-  const record = [1, 0, 0, 0, 0, 0, options, job.body ?? null];
+/** A job to add, of options that were checked: { index, id, ms, when, size,
+ * record }, where size is that of its body. */
+export function newJob(told, index = 0) {
+  const { id = '', delayMs = 0, atMs, retry, ttlMs, url, headers } = told;
+  const options = Object.entries({ retry, ttl_ms: ttlMs, url, headers })
+    .filter(([, one]) => one !== undefined);
+  const body = encode(told.body);
+  const ms = atMs ?? delayMs;
   return { index, id, ms, when: `${atMs === undefined ? 'r' : 'a'}${ms}`,
-    options, record: encoder.encode(record) };
+    size: body.length, record: Buffer.concat([NEW, options.length > 0
+      ? encode(Object.fromEntries(options), 'options') : NIL, body]) };
 }
 
 /** A number in so many characters of six bits. */
@@ -96,4 +76,20 @@ export function recordIn(pack, slot) {
   const first = at + 4 * (pack[2] + 2 - slot);
   return pack.subarray(first + pack.readUInt32LE(at),
                        first + pack.readUInt32LE(at + 4));
+}
+
+/** What a record says, and why its body cannot be read, if so. */
+export function readRecord(record) {
+  const reader = new Reader(record, 1);
+  const [, attempt, failures, timeouts, crashes, snoozes, options] =
+    Array.from({ length: 7 }, () => reader.value());
+  const told = { attempt, failures, timeouts, crashes, snoozes,
+    options: options ?? {} };
+  try {
+    told.body = reader.value();
+    reader.end();
+  } catch ({ message }) {
+    told.malformed = message;
+  }
+  return told;
 }

@@ -3,12 +3,37 @@
 
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { encode } from '@msgpack/msgpack';
+import { functionOf, optionsOf, prefixOf, shown, topicOf, whole }
+  from './check.js';
 import { Lane } from './lane.js';
+import { encode } from './msgpack.js';
 import { Server } from './server.js';
 
 const BEAT_MS = 5000;
 const LAST_CALLS_MS = 5000;
+const OPTIONS = { prefix: prefixOf, log: functionOf,
+  drainMs: whole(0, 86400000, ' of milliseconds') };
+const SERVING = { handle: functionOf, concurrency: whole(1, 100000) };
+
+/** Handlers by topic, checked: { topic: { handle, concurrency } }. */
+function servingOf(topics) {
+  if (typeof topics !== 'object' || topics === null ||
+      Object.keys(topics).length === 0) {
+    throw new RangeError(`the topics are ${shown(topics)}, not an object with `
+      + 'a handler for each topic');
+  }
+  return Object.entries(topics).map(([topic, one]) => {
+    topicOf(topic);
+    const told = typeof one === 'function' ? { handle: one }
+      : optionsOf(`the topic ${topic}`, one, SERVING);
+    functionOf(`handler of ${topic}`, told.handle);
+    if (/Generator/.test(Object.prototype.toString.call(told.handle))) {
+      throw new RangeError(`the handler of ${topic} is a generator, which `
+        + 'nothing runs');
+    }
+    return [topic, told];
+  });
+}
 
 export class Worker {
   isStopping = false;
@@ -17,12 +42,13 @@ export class Worker {
   ring = () => {}; // says that something changed
 
   constructor(address, topics, options = {}) {
-    this.drainMs = options.drainMs ?? 30000;
+    const serving = servingOf(topics);
+    const { drainMs = 30000, ...told } = optionsOf('Worker', options, OPTIONS);
+    this.drainMs = drainMs;
     this.name = `${hostname().replace(/[^\w.-]/g, '-').slice(0, 20)}-${
       process.pid}-${randomBytes(4).toString('hex')}`;
-    this.server = new Server(address, { ...options, repeatMs: 500 });
-    this.lanes = Object.entries(topics).map(([topic, handler]) => new Lane(this,
-      topic, typeof handler === 'function' ? { handle: handler } : handler));
+    this.server = new Server(address, { ...told, repeatMs: 500 });
+    this.lanes = serving.map(([topic, one]) => new Lane(this, topic, one));
   }
 
   async run({ signals = ['SIGTERM', 'SIGINT'] } = {}) {
@@ -33,6 +59,8 @@ export class Worker {
     this.#beat(key, sinceMs);
     for (const signal of signals) process.on(signal, this.stop);
     try {
+      await this.server.command('SADD', `${this.server.prefix}:topics`,
+                                ...this.lanes.map(({ topic }) => topic));
       await this.#work();
       clearInterval(beats);
       await this.server.command('HDEL', key, this.name);
@@ -122,6 +150,6 @@ export class Worker {
       topics_total: lanes.length, running, held: running, connections: 2,
       since_ms: sinceMs, stopping: this.isStopping };
     this.server.script('store/beat', [key], this.name,
-                       Buffer.from(encode(map))).catch(() => {});
+                       encode(map, 'beat')).catch(() => {});
   }
 }

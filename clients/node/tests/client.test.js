@@ -91,7 +91,8 @@ test('what cannot be a job is refused before anything is sent', async () => {
   const wrong = [['a b', 1, {}], ['t', 1, { id: 'a b' }],
     ['t', 1, { id: '~a' }], ['t', 1, { delayMs: -1 }],
     ['t', 1, { delayMs: 1.5 }],
-    ['t', 1, { retry: 'soon' }], ['t', 1, { ttlMs: '5s' }]];
+    ['t', 1, { retry: 'soon' }], ['t', 1, { ttlMs: '5s' }],
+    ['t', 'x'.repeat(1048577), {}], ['t', 'x'.repeat(1048577), { id: 'a' }]];
   for (const call of wrong) {
     await assert.rejects(client.add(...call), RangeError, String(call));
   }
@@ -140,6 +141,98 @@ test('a prefix separates projects', async () => {
   assert.deepEqual(await shop.topics(), ['t']);
   assert.deepEqual(await client.topics(), []);
   await shop.close();
+});
+
+test('what push takes is an option of add', async () => {
+  const add = (options) => client.add('t', 1, { delayMs: 1000000, ...options });
+  const first = await add({ unique: 'k', uniqueFor: '1h', retry: '1s',
+    ttlMs: 5000, url: 'http://a/', headers: { a: 'b' } });
+  assert.equal(first.outcome, 'added');
+  assert.deepEqual(await add({ unique: 'k' }),
+                   { id: first.id, outcome: 'held' });
+  const other = await add({ id: 'a', unique: 'k', uniqueElse: 'debounce',
+    maxWait: '1h' });
+  assert.deepEqual(other, { id: 'a', outcome: 'added' });
+  assert.equal(await client.look('t', first.id), null);
+  const { options } = await client.look('t', 'a');
+  assert.equal(options.unique, 'k');
+  const { id } = await add({ key: 'customer-7', priority: 'high', retry: '1s',
+    ttlMs: 5000, url: 'http://a/', headers: { a: 'b' } });
+  assert.deepEqual((await client.look('t', id)).options, { key: 'customer-7',
+    priority: 2, retry: '1s', ttl_ms: 5000, url: 'http://a/',
+    headers: { a: 'b' } });
+});
+
+test('a push without an id is repeated and adds one job', async () => {
+  for (let i = 0; i < 40; i++) {
+    const add = client.add('t', i, { key: 'k', delayMs: 1000000 });
+    await sleep(i % 4);
+    await server.redis.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME',
+                            'yes');
+    assert.equal((await add).outcome, 'added');
+  }
+  assert.equal((await client.counts('t')).waiting, 40);
+});
+
+test('numbers arrive as they were given', async () => {
+  const body = [9007199254740993n, -(2n ** 63n), 2n ** 64n - 1n, 0.1, -0, 7n];
+  const { id } = await client.add('t', body);
+  assert.deepStrictEqual((await client.look('t', id)).body,
+                         [...body.slice(0, 5), 7]);
+});
+
+test('a body that claims more than it has is looked at and deleted',
+     async () => {
+       const bomb = Buffer.concat([...Array(60).fill(
+         Buffer.from([0xdd, 1, 0xff, 0xff, 0xff])), Buffer.from([0xc0])]);
+       const { id } = await client.add('t', 'x'.repeat(bomb.length - 3));
+       const [key] = await server.redis.keys('*:p:*');
+       const pack = await server.redis.getBuffer(key);
+       bomb.copy(pack, pack.length - bomb.length);
+       await server.redis.set(key, pack);
+       for (const call of ['look', 'delete']) {
+         const { body, malformed } = await client[call]('t', id);
+         assert.deepEqual([body, malformed],
+                          [undefined, 'it says more than it has']);
+       }
+       assert.equal(await client.look('t', id), null);
+     });
+
+test('the body fits what the topic takes now', async () => {
+  await client.add('t', 1);
+  await server.redis.hset('weir:{t}:options', 'max_body', '2MiB');
+  assert.equal((await client.add('t', 'x'.repeat(1048577))).outcome, 'added');
+});
+
+test('the tick of a schedule is not told as deleted', async () => {
+  await client.add('t', 1, { id: 'c@next', delayMs: 1000000 });
+  await server.redis.hset('weir:{t}:cron', 'c', 'A 0 0 x');
+  await assert.rejects(client.delete('t', 'c@next'), /tick of a schedule/);
+  assert.equal((await client.look('t', 'c@next')).state, 'scheduled');
+});
+
+test('an address may have a prefix', async () => {
+  const shop = new Client(`${server.url}?prefix=shop`, { log: () => {} });
+  await shop.add('t', 1);
+  assert.deepEqual(await server.redis.smembers('shop:topics'), ['t']);
+  shop.close();
+});
+
+test('a server that stopped is not waited for beyond timeoutMs', async () => {
+  await client.add('t', 1);
+  server.process.kill('SIGSTOP');
+  try {
+    for (const call of [() => client.add('t', 1, { timeoutMs: 50 }),
+      () => client.add('t', 1, { id: 'a', timeoutMs: 50 }),
+      () => client.addMany('t', [{}], { timeoutMs: 50 }),
+      () => client.look('t', 'a', { timeoutMs: 50 }),
+      () => client.counts('t', { timeoutMs: 50 })]) {
+      await assert.rejects(call, { code: 'EUNKNOWN', message:
+        /^no answer from the server at unix:.*: it did not answer in time/ });
+    }
+  } finally {
+    server.process.kill('SIGCONT');
+  }
 });
 
 /** Stages packs under the names that come after the one of this job, while the

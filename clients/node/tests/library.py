@@ -37,7 +37,7 @@ def install():
                          capture_output=True)
     if npm.returncode != 0:
         shutil.rmtree(os.path.join(FOLDER, "node_modules"), ignore_errors=True)
-        sys.exit("clients/node: npm did not bring ioredis and @msgpack/msgpack "
+        sys.exit("clients/node: npm did not bring ioredis "
                  "(is its registry reached from here?):\n" + npm.stderr)
 
 

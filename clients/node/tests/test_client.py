@@ -20,6 +20,11 @@ def run_tests(name):
 
 
 @test
+def the_arguments_are_what_its_tests_say(place):
+    run_tests("check")
+
+
+@test
 def the_client_does_what_its_tests_say(place):
     run_tests("client")
 

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { test } from 'node:test';
-import { decode, encode } from '@msgpack/msgpack';
+import { decode, encode } from '../lib/msgpack.js';
 import { newJob, recordIn, writePack } from '../lib/wire.js';
 import { TestServer, until } from './server.js';
 

@@ -67,6 +67,8 @@ test('a handler sees all of its job', async () => {
   assert.equal(job.id, 'a');
   assert.equal(job.topic, 't');
   assert.equal(job.attempt, 1);
+  assert.deepEqual([job.failures, job.timeouts, job.crashes, job.snoozes],
+                   [0, 0, 0, 0]);
   assert.deepEqual(job.body.a.slice(0, 2), [1, 'ä']);
   assert.equal(job.url, 'http://a/');
   assert.deepEqual(job.headers, { user: 'anna' });
@@ -104,7 +106,8 @@ test('an error is a retry by the ladder, until the job is dead', async () => {
     assert.equal(job.attempt, 3);
     assert.equal(job.failures, 3);
     assert.equal(job.options.reason, 'exhausted');
-    assert.equal(job.options.error, 'attempt 3');
+    assert.match(job.options.error,
+                 /^Error: attempt 3 \(worker\.test\.js:\d+\)$/);
     assert.ok(Math.abs(job.options.added_ms - Date.now()) < 60000);
   }
   assert.deepEqual((await client.look('t', 'a')).body, { a: 1.5 });
@@ -131,6 +134,77 @@ test('verdicts are returned or thrown', async () => {
   const counts = await client.counts('t');
   assert.deepEqual([counts.done, counts.failed, counts.retried],
                    [3, 1, 1]);
+});
+
+test('a handler knows how often its job failed', async () => {
+  const seen = [];
+  await set('t', 'timeout', '50ms', 'retry', '1ms 1ms 1ms');
+  work({ t: async (job) => {
+    seen.push([job.failures, job.timeouts, job.snoozes]);
+    if (seen.length === 1) throw new Error('no');
+    if (seen.length === 2) throw new Snooze(1);
+    if (seen.length === 3) await new Promise(() => {});
+  } });
+  await client.add('t', 1);
+  await until(() => isEmpty('t'), 'it is empty');
+  assert.deepEqual(seen, [[0, 0, 0], [1, 0, 0], [1, 0, 1], [2, 1, 1]]);
+});
+
+test('a fault is logged with its stack, and the reason names its place',
+     async () => {
+       const text = 'ä'.repeat(300);
+       work({ t: () => { throw new TypeError(text); } });
+       await client.add('t', 1, { id: 'a', retry: 'none' });
+       await until(() => isEmpty('t'), 'it is empty');
+       const { options } = await client.look('t', 'a');
+       assert.match(options.error,
+                    /^TypeError: ä{70,} \(worker\.test\.js:\d+\)$/);
+       assert.ok(Buffer.byteLength(options.error) <= 200);
+       const [line] = log.filter((one) => one.includes('job a, attempt 1: '));
+       assert.match(line, /^t: job a, attempt 1: TypeError: ä+\n +at .*\.js:/);
+     });
+
+test('a verdict is no fault, and is not logged', async () => {
+  work({ t: () => { throw new Retry('later'); }, u: () => new Fail('never') });
+  await client.add('t', 1, { id: 'a', retry: 'none' });
+  await client.add('u', 1, { id: 'b' });
+  await until(async () => await isEmpty('t') && isEmpty('u'), 'both ended');
+  assert.equal((await client.look('t', 'a')).options.error, 'later');
+  assert.equal((await client.look('u', 'b')).options.error, 'never');
+  assert.deepEqual(log, []);
+});
+
+test('a generator that a handler returns is not done', async () => {
+  work({ t: () => (function* one() { yield 1; })() });
+  await client.add('t', 1, { id: 'a', retry: 'none' });
+  await until(() => isEmpty('t'), 'it is empty');
+  assert.match((await client.look('t', 'a')).options.error,
+               /^TypeError: the handler returned a generator/);
+});
+
+test('a body that claims more than it has is malformed', async () => {
+  const bomb = Buffer.concat([...Array(60).fill(
+    Buffer.from([0xdd, 1, 0xff, 0xff, 0xff])), Buffer.from([0xc0])]);
+  await client.add('t', 'x'.repeat(bomb.length - 3), { id: 'a' });
+  await client.add('t', 2, { id: 'b' });
+  for (const key of await server.redis.keys('*:p:*')) {
+    const pack = await server.redis.getBuffer(key);
+    if (pack.length < bomb.length) continue;
+    bomb.copy(pack, pack.length - bomb.length);
+    await server.redis.set(key, pack);
+  }
+  const ran = [];
+  work({ t: (job) => { ran.push(job.body); } });
+  await until(() => isEmpty('t'), 'it is empty');
+  assert.deepEqual(ran, [2]);
+  assert.equal((await client.look('t', 'a')).options.reason, 'malformed');
+});
+
+test('a worker whose server is not there says so', async () => {
+  const worker = new Worker('unix:///nowhere/redis.sock', { t: () => {} },
+                            { log: () => {} });
+  await assert.rejects(worker.run({ signals: [] }), { code: 'ECONN',
+    message: /^no answer from the server at unix:\/\/\/nowhere.redis.sock:/ });
 });
 
 test('a time that is none is a retry', async () => {
@@ -166,8 +240,10 @@ test('what was thrown or its delay may be anything', async () => {
   const errors = await Promise.all(ids.map(async (id) =>
     (await client.look('t', id)).options.error));
   const none = 'its text or delay is none';
-  assert.deepEqual(errors, ['retry', none, none, none, 'no',
-    'the delay null is not a whole number of milliseconds from 0']);
+  assert.deepEqual(errors.map((text) => text.replace(/:\d+\)$/, ')')), ['retry',
+    none, none, none, 'Error: no (worker.test.js)', 'RangeError: the delayMs '
+      + 'NaN is not a whole number of milliseconds from 0 to 9999999999999 '
+      + '(check.js)']);
 });
 
 test('a run that takes too long is canceled and retried', async () => {
