@@ -5,9 +5,11 @@ import asyncio
 import os
 import re
 import signal
+import socketserver
 
 import library
 from e2e import BUILD, ROOT, expect, expect_in, expect_true, test
+from library import in_thread
 from proxy import Proxy
 
 import redis
@@ -124,6 +126,135 @@ def what_cannot_be_is_refused_and_adds_nothing(place):
                                           [1, 2], ["a"]))
     refused(TypeError, client.add_many, "t", [1, object()])
     expect("", client.counts("t")["kind"])
+
+
+@test
+def what_push_takes_is_an_option_of_add(place):
+    client = open_client(place)
+    first = client.add("t", 1, delay=1000, unique="k", unique_for="1h",
+                       retry="1s", ttl=5, url="http://a/", headers={"a": "b"})
+    expect(True, first.is_new)
+    expect((first.id, False), client.add("t", 1, unique="k"))
+    expect(("a", True), client.add("t", 1, id="a", unique="k", delay=1000,
+                                   unique_else="debounce", max_wait="1h"))
+    expect(None, client.look("t", first.id))
+    expect("k", client.look("t", "a").options["unique"])
+    made = client.add("t", 1, key="ä", priority="high", retry="1s", ttl=5,
+                      url="http://a/", headers={"a": "b"}).id
+    expect({"key": "ä", "priority": 2, "retry": "1s", "ttl_ms": 5000,
+            "url": "http://a/", "headers": {"a": "b"}},
+           client.look("t", made).options)
+    place.ok("topic", "set", "t", "max_pending=2")
+    refused(weir.Full, client.add, "t", 1, key="k")
+    place.ok("topic", "set", "u", "kind=list")
+    refused(weir.WrongKind, client.add, "u", 1, key="k")
+
+
+@test
+def an_id_that_comes_twice_is_added_once(place):
+    client = open_client(place)
+    expect([1, 3], client.add_many("t", [1, 2, 3, 4],
+                                   ["a", "a", "b", "a"]).exists)
+    expect([1, 3], [client.look("t", one).body for one in "ab"])
+
+
+@test
+def a_push_without_an_id_is_repeated_and_adds_one_job(place):
+    proxy = Proxy(socket_of(place))
+    client = weir.Client(redis.Redis(port=proxy.port))
+    for count in range(1, 450, 15):
+        proxy.cut_after(count)
+        expect(True, client.add("t", "x" * 30, key="k").is_new)
+    expect_true(proxy.cuts > 10, "there were cuts")
+    expect(30, client.counts("t")["added"])
+    proxy.close()
+
+
+@test
+def numbers_and_bytes_arrive_as_they_were_given(place):
+    client = open_client(place)
+    body = [(1 << 64) - 1, -(1 << 63), 9007199254740993, 0.1, b"\xff", "ä\0"]
+    expect(body, client.look("t", client.add("t", body).id).body)
+
+
+@test
+def the_body_fits_what_the_topic_takes_now(place):
+    client = open_client(place)
+    client.add("t", 1)
+    place.ok("topic", "set", "t", "max_body=2MiB")
+    expect(True, client.add("t", "x" * 1048577).is_new)
+
+
+@test
+def a_body_that_claims_more_than_it_has_is_looked_at_and_deleted(place):
+    client = open_client(place)
+    bomb = b"\xdd\1\xff\xff\xff" * 60 + b"\xc0"
+    made = client.add("t", b"x" * (len(bomb) - 3)).id
+    server = redis.Redis(unix_socket_path=socket_of(place))
+    key, = server.keys("weir:{t}:p:*")
+    server.set(key, server.get(key)[:-len(bomb)] + bomb)
+    for call in (client.look, client.delete):
+        found = call("t", made)
+        expect((None, "ready"), (found.body, found.state))
+        expect_true(found.malformed, "it says why")
+    expect(None, client.look("t", made))
+
+
+@test
+def the_tick_of_a_schedule_is_not_told_as_deleted(place):
+    client = open_client(place)
+    place.ok("cron", "add", "c", "--topic", "t", "--every", "1h")
+    expect_in("tick of a schedule", refused(weir.Error, client.delete, "t",
+                                            "c@next"))
+
+
+@test
+def a_server_that_stopped_is_not_waited_for_beyond_the_timeout(place):
+    client, short = open_client(place), {"timeout": 0.05}
+    other = open_client(place, **short)
+    for one in (client, other):
+        one.add("t", 1)
+    os.kill(place.server_pid(), signal.SIGSTOP)
+    try:
+        for call in (lambda: client.add("t", 1, **short),
+                     lambda: client.add("t", 1, key="k", **short),
+                     lambda: client.look("t", "a", **short),
+                     lambda: client.counts("t", **short),
+                     lambda: other.add_many("t", [1])):
+            expect_in("no answer from the server at unix://",
+                      refused(redis.TimeoutError, call))
+    finally:
+        os.kill(place.server_pid(), signal.SIGCONT)
+    expect(True, client.add("t", 1).is_new)
+
+
+class Forgetful(socketserver.StreamRequestHandler):
+    """A server, or a proxy before several, that has no script."""
+
+    def handle(self):
+        for line in self.rfile:
+            words = []
+            for _ in range(int(line[1:])):
+                words.append(self.rfile.read(int(self.rfile.readline()[1:])))
+                self.rfile.readline()
+            self.wfile.write({
+                b"EVALSHA": b"-NOSCRIPT No matching script.\r\n",
+                b"HGET": b"$-1\r\n", b"SCRIPT": b"+OK\r\n"}.get(
+                    words[0], b":1\r\n"))
+
+
+@test
+def a_server_that_has_no_script_after_a_load_is_an_error(place):
+    with socketserver.ThreadingUnixStreamServer(place.path("socket"),
+                                                Forgetful) as server:
+        server.daemon_threads = True
+        in_thread(server.serve_forever)
+        client = weir.Client(redis.Redis(unix_socket_path=place.path("socket")))
+        expect_in("forgets scripts", refused(weir.Error, client.counts, "t"))
+        expect_in("forgets scripts", refused(weir.Error, client.add, "t", 1,
+                                             key="k"))
+        client.close()
+        server.shutdown()
 
 
 @test

@@ -2,13 +2,15 @@
 """The client and the worker for asyncio."""
 
 import asyncio
+import contextlib
+import inspect
 import os
 import time
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, Callable
+from typing import Any, Callable, Optional
 
 from . import client as blocking
-from .worker import Engine, verdict_of
+from .worker import Engine, raise_result
 
 TURN = 0.005  # seconds after which handlers that await nothing let others on
 
@@ -25,8 +27,9 @@ def awaited(name: str) -> Callable[..., Any]:
 class Client(blocking.Shared):
     """The methods of weir.Client, to be awaited; a thread does them."""
 
-    def __init__(self, client: Any, prefix: str = "weir"):
-        self._client = blocking.Client(client, prefix)
+    def __init__(self, client: Any, prefix: str = "weir",
+                 timeout: Optional[float] = None):
+        self._client = blocking.Client(client, prefix, timeout)
         self._pool, self._pid = ThreadPoolExecutor(1), os.getpid()
 
     add, add_many, counts, look, delete, close = map(
@@ -37,12 +40,15 @@ class Worker(Engine):
     """weir.Worker; handlers are coroutine functions, `concurrency` of which run
     at a time. One that runs too long, or whose lease is lost, is cancelled."""
 
+    _is_async = True
+
     def __init__(self, client: Any, handlers: Any, *, concurrency: int = 100,
                  **options: Any):
         super().__init__(client, handlers, concurrency=concurrency, **options)
 
     async def run(self, signals: bool = True) -> None:
-        """Until stop(), or SIGTERM or SIGINT where it is to hear these."""
+        """Until stop(), or SIGTERM or SIGINT if `signals`. If run() is
+        cancelled, handlers are, too, and their jobs go back."""
         self._enter()
         self._ready = asyncio.Queue()
         await self._serve(signals, *(self._run_jobs() for _ in
@@ -54,12 +60,14 @@ class Worker(Engine):
             for job in self._jobs():
                 job._task = task
                 try:
-                    await job._claim.lane.handler(job)
+                    result = job._claim.lane.handler(job)
+                    if not inspect.isawaitable(result):
+                        raise TypeError("the handler returned no coroutine: "
+                                        "write async def")
+                    raise_result(await result)
                 except BaseException as error:  # it was cancelled, perhaps
                     self._leave_fork(error)
-                    if isinstance(error, (KeyboardInterrupt, SystemExit)):
-                        raise
-                    self._end(job, *verdict_of(error))
+                    await self._end_task(job, error)
                 else:
                     self._leave_fork()
                     self._end(job, "done")
@@ -68,3 +76,13 @@ class Worker(Engine):
                 if time.monotonic() - turn > TURN:
                     await asyncio.sleep(0)
                     turn = time.monotonic()
+
+    async def _end_task(self, job: Any, error: BaseException) -> None:
+        if isinstance(error, asyncio.CancelledError) and not job.is_lost:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0)  # run() is cancelled as well, perhaps
+            if self._is_cut:
+                self._end(job, "back")
+        self._end_raised(job, error)
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            raise error

@@ -2,9 +2,11 @@
 """What docs/wire.md says of adding and looking, and a connection for it."""
 
 import collections
+import contextlib
 import copy
 import functools
 import hashlib
+import inspect
 import itertools
 import logging
 import os
@@ -14,21 +16,22 @@ import secrets
 import struct
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, Iterator, List, Optional, Sequence
 
 import msgpack
 import redis
 
+from . import check
+
 LOST_CONNECTION = (redis.ConnectionError, redis.TimeoutError, OSError)
 logger = logging.getLogger("weir")
 PATIENCE = 60.0  # seconds: the server knows repeated adds for so long
+FIRST_PATIENCE = 3.0  # seconds, for a server that never answered; sentinels: 10
+ANSWER = 10.0  # seconds until a connection counts as lost
 PACK_JOBS, PACK_BYTES = 256, 256 * 1024
 ALPHABET = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 NEW = b"\x98\x01\0\0\0\0\0"  # a record's array, version and five counters
-STEP = r"(?:\d+(?:ms|[wdhms]))+"
-IS_ID = r'["-z|][!-z|~]{0,127}'
 IS_MADE_ID = "~([-0-9A-Z_a-z]{12})([0-9a-f]{2})"
-IS_LADDER = r"\s*(none|%s(\s+%s)*\s*(\.\.\.)?)\s*" % (STEP, STEP)
 SCRIPTS = {path.stem: path.read_bytes() for path in
            (pathlib.Path(__file__).parent / "scripts").iterdir()}
 SHA1 = {name: hashlib.sha1(text).hexdigest() for name, text in SCRIPTS.items()}
@@ -37,16 +40,17 @@ packb = functools.partial(msgpack.packb, unicode_errors="surrogateescape")
 unpackb = functools.partial(msgpack.unpackb, strict_map_key=False,
                             unicode_errors="surrogateescape")
 
-# is_new: False where a job with this id exists.
+# is_new: False where a job with this id exists, or the job `id` has the
+# unique key.
 Added = collections.namedtuple("Added", "id is_new")
 # ids of all jobs, given or made; places of those that were not added: a job
 # with the id exists, or max_pending is reached.
 AddedMany = collections.namedtuple("AddedMany", "ids exists full")
 # due_ms since 1970 is -1 while the job runs, and when a dead one died; options
-# also have its reason and error.
+# also have its reason and error. malformed: why the body cannot be read, or "".
 Found = collections.namedtuple(
     "Found", "id state due_ms body attempt failures timeouts crashes snoozes "
-    "options")
+    "options malformed")
 
 
 class Error(Exception):
@@ -66,23 +70,19 @@ def call(script: str, keys: List[bytes], *args: Any) -> Any:
 
 
 def topic_keys(prefix: str, topic: str, names: str) -> List[bytes]:
-    if not re.fullmatch("[A-Za-z0-9._:-]{1,40}", topic):
-        raise ValueError("the topic %r is not 1 to 40 of A-Z a-z 0-9 . _ : -"
-                         % topic)
-    return [("%s:{%s}:%s" % (prefix, topic, name)).encode()
+    return [("%s:{%s}:%s" % (prefix, check.topic(topic), name)).encode()
             for name in names.split()]
 
 
-def job_options(retry: Optional[str] = None, ttl: Optional[float] = None,
-                url: str = "", headers: Any = ()) -> Optional[Dict[str, Any]]:
-    """OPTIONS of a new record; ttl in seconds."""
-    if retry is not None and not re.fullmatch(IS_LADDER, retry):
-        raise ValueError("%r is no retry ladder: write 15s 3m 10m" % retry)
-    if len(url.encode()) > 2048:
-        raise ValueError("the url has more than 2048 bytes")
-    options = {"retry": retry, "ttl_ms": ttl and round(ttl * 1000), "url": url,
-               "headers": dict(headers)}
-    return {name: one for name, one in options.items() if one} or None
+def record_options(told: Dict[str, Any]) -> Optional[Dict[str, Any]]:
+    """OPTIONS of a new record."""
+    return {"ttl_ms" if name == "ttl" else name: one
+            for name, one in told.items() if name not in ("delay", "at")
+            } or None
+
+
+def when_of(told: Dict[str, Any]) -> str:
+    return "a%d" % told["at"] if "at" in told else "r%d" % told.get("delay", 0)
 
 
 def pack_of(records: List[bytes], ids: Optional[List[str]]) -> Any:
@@ -118,6 +118,25 @@ def record_in(data: bytes, slot: int) -> bytes:
     return data[records + first:records + end]
 
 
+def read_record(record: bytes) -> Any:
+    """Counters, options, body, and why the body cannot be read."""
+    reader = msgpack.Unpacker(strict_map_key=False, max_buffer_size=len(record),
+                              unicode_errors="surrogateescape")
+    reader.feed(record)
+    reader.read_array_header()
+    _, *counters, options = (reader.unpack() for _ in range(7))
+    try:
+        return counters, options or {}, unpackb(record[reader.tell():]), ""
+    except Exception as error:  # of msgpack, or TypeError for a key
+        return counters, options or {}, None, str(error)
+
+
+# redis-py before 5.3 wants the name of a command.
+ANY_COMMAND = [] if inspect.signature(
+    redis.ConnectionPool.get_connection).parameters["command_name"].default \
+    is None else ["_"]
+
+
 class Link:
     """Connections with a client's settings, which nobody shares. `until` says
     when to give up a call that began at a time."""
@@ -125,53 +144,108 @@ class Link:
     def __init__(self, client: Any, until: Callable[[float], float] =
                  lambda began: began + PATIENCE):
         if not isinstance(client, redis.Redis):
-            raise TypeError("%s is no redis.Redis" % type(client).__name__)
-        self._until, self.repeats = until, 0
+            raise TypeError("a %s.%s is no redis.Redis" % (
+                type(client).__module__, type(client).__qualname__))
+        self._until, self.repeats, self.has_met = until, 0, False
         self._client = client  # connections by a sentinel ask its pool
-        pool = copy.copy(client.connection_pool)
-        options = pool.connection_kwargs
-        pool.connection_kwargs = {
-            **options, "decode_responses": False,
-            "socket_timeout": options.get("socket_timeout") or 10.0}
+        self._pool = pool = copy.copy(client.connection_pool)
+        options = {**pool.connection_kwargs, "decode_responses": False}
+        options["socket_timeout"] = options.get("socket_timeout") or ANSWER
+        if "path" not in options:
+            options["socket_connect_timeout"] = options.get(
+                "socket_connect_timeout") or FIRST_PATIENCE
+        pool.connection_kwargs = options
         pool.reset()
         self.redis = redis.Redis(connection_pool=pool)
         self.close = functools.partial(pool.disconnect, False)
 
-    def ask(self, *commands: Any, raises: bool = True) -> List[Any]:
+    def _address(self) -> str:
+        options = self._pool.connection_kwargs
+        service = getattr(self._pool, "service_name", "")
+        return "sentinels, of %s" % service if service else \
+            "unix://" + options["path"] if "path" in options else "%s:%s" % (
+                options.get("host", "localhost"), options.get("port", 6379))
+
+    def _end(self, began: float, timeout: Optional[float]) -> float:
+        if timeout is not None:
+            return began + timeout
+        if self.has_met:
+            return self._until(began)
+        first = 10 if hasattr(self._pool, "service_name") else FIRST_PATIENCE
+        return min(self._until(began), began + first)
+
+    def ask(self, *commands: Any, raises: bool = True,
+            timeout: Optional[float] = None) -> List[Any]:
         """The answers of commands that may be repeated, which they are while
-        the connection breaks. An error is raised, or an answer."""
-        began, pause = time.monotonic(), 0.05
+        the connection breaks, for `timeout` seconds. An error is raised, or an
+        answer."""
+        began, pause, loads = time.monotonic(), 0.05, 0
         while True:
             try:
-                return self._send(commands, raises)
+                answers = self._send(commands, self._end(began, timeout))
+                if loads == 3 or not self._lacks_scripts(answers):
+                    break
+                loads += 1
             except redis.AuthenticationError:  # to redis-py a lost connection
                 raise
             except LOST_CONNECTION as error:
+                self.has_met |= isinstance(error, redis.BusyLoadingError)
                 logger.log(logging.WARNING if pause == 0.05 else logging.DEBUG,
                            "%s", error)
-                if time.monotonic() + pause > self._until(began):
-                    raise
+                if time.monotonic() + pause > self._end(began, timeout):
+                    kind = redis.TimeoutError if isinstance(
+                        error, redis.TimeoutError) else redis.ConnectionError
+                    raise kind("no answer from the server at %s: %s" % (
+                        self._address(), error)) from error
                 time.sleep(pause)
                 self.repeats += 1
                 pause = min(2 * pause, 2.0)
-
-    def _send(self, commands: Sequence[Any], raises: bool) -> List[Any]:
-        pipe = self.redis.pipeline(transaction=False)
-        for command in commands:
-            pipe.execute_command(*command)
-        answers = pipe.execute(raise_on_error=False)
-        for answer in answers:
+        for answer in answers if raises else ():
             if isinstance(answer, redis.exceptions.NoScriptError):
-                for text in SCRIPTS.values():
-                    self.redis.script_load(text)
-                self.repeats += 1
-                return self._send(commands, raises)
-            if isinstance(answer, redis.ReadOnlyError):
-                self.close()  # a primary that is none any more
-                raise redis.ConnectionError("the server takes no writes")
-            if isinstance(answer, Exception) and raises:
+                raise Error("the server at %s forgets scripts as soon as they "
+                            "are loaded" % self._address())
+            if isinstance(answer, Exception):
                 raise answer
         return answers
+
+    def _lacks_scripts(self, answers: List[Any]) -> bool:
+        """Loads them then: the commands are to be sent again."""
+        if not any(isinstance(answer, redis.exceptions.NoScriptError)
+                   for answer in answers):
+            return False
+        for text in SCRIPTS.values():
+            self.redis.script_load(text)
+        self.repeats += 1
+        return True
+
+    def _send(self, commands: Sequence[Any], end: float) -> List[Any]:
+        connection = self._pool.get_connection(*ANY_COMMAND)
+        try:
+            connection.send_packed_command(connection.pack_commands(commands))
+            answers = [self._answer(connection, end) for _ in commands]
+        except BaseException:
+            connection.disconnect()  # else a later call reads these answers
+            raise
+        finally:
+            self._pool.release(connection)
+        self.has_met = True
+        if any(isinstance(answer, redis.ReadOnlyError) for answer in answers):
+            self.close()  # a primary that is none any more
+            raise redis.ConnectionError("the server takes no writes")
+        return answers
+
+    @staticmethod
+    def _answer(connection: Any, end: float) -> Any:
+        left = max(end - time.monotonic(), 0)
+        try:
+            if left < ANSWER and not connection.can_read(left):
+                raise redis.TimeoutError("it did not answer in time")
+        except AttributeError as error:  # redis-py 4.3: a unix socket broke
+            raise redis.ConnectionError("the connection is lost") from error
+        try:
+            return connection.read_response()
+        except redis.ResponseError as error:
+            return error
 
 
 class Shared:
@@ -193,9 +267,11 @@ class Producer:
     The server knows a repeat by its call slot and number, so these have random
     parts of the operating system, which no fork and no snapshot copies."""
 
-    def __init__(self, client: Any, prefix: str):
-        self.pid, self.link = os.getpid(), Link(client)
-        self.lock, self._prefix = threading.Lock(), prefix
+    def __init__(self, client: Any, prefix: str, timeout: Optional[float]):
+        self.pid, self._prefix = os.getpid(), prefix
+        self.link = Link(client) if timeout is None else \
+            Link(client, lambda began: began + timeout)
+        self.lock = threading.Lock()
         self._clock = 0.0  # the server's, less ours, in seconds
         self.number = 0
         self.rename()
@@ -203,10 +279,10 @@ class Producer:
     def rename(self) -> None:
         self._letters, self.call_slot = -1, secrets.token_urlsafe(9)
 
-    def next_name(self) -> str:
+    def next_name(self, timeout: Optional[float]) -> str:
         if self._letters < 0:
             count, now = self.link.ask(("INCR", self._prefix + ":producers"),
-                                       ("TIME",))
+                                       ("TIME",), timeout=timeout)
             self._clock = int(now[0]) + int(now[1]) / 1e6 - time.time()
             self._letters = count % (1 << 23)
         ms = int((time.time() + self._clock) * 1000) - 1577836800000
@@ -219,85 +295,135 @@ class Producer:
 class Client(Shared):
     """Adds jobs, looks at them, deletes them. Threads may share one, and so may
     the processes of a fork: each connects on its own. `client` is a
-    redis.Redis, whose settings it takes."""
+    redis.Redis, whose settings it takes. Calls wait for the server for
+    `timeout` seconds, which each call may have as its own: 60, and 3 until the
+    server answered once."""
 
-    def __init__(self, client: Any, prefix: str = "weir"):
-        self._client, self._prefix = client, prefix
+    def __init__(self, client: Any, prefix: str = "weir",
+                 timeout: Optional[float] = None):
+        self._client, self._prefix = client, check.prefix(prefix)
+        self._timeout = check.timeout(timeout)
         self._most: Dict[str, int] = {}  # bytes of a body, by topic
-        self._producers = [Producer(client, prefix)]  # the one of this process
+        self._producers = [Producer(client, prefix, timeout)]  # this process'
 
     def _here(self) -> Producer:
         """After a fork a lock may be held by a thread that is not there, and
         the connections are the parent's: the child starts again."""
         producer = self._producers[0]
         if producer.pid != os.getpid():
-            producer = Producer(self._client, self._prefix)
+            producer = Producer(self._client, self._prefix, self._timeout)
             self._producers[0] = producer
         return producer
 
     def close(self) -> None:
         self._here().link.close()
 
-    def add(self, topic: str, body: Any, *, id: str = "", **options: Any
-            ) -> Added:
+    def add(self, topic: str, body: Any, *, id: Optional[str] = None,
+            timeout: Optional[float] = None, **options: Any) -> Added:
         """Add a job, with the options of add_many. An id is made where none is
-        given."""
-        many = self.add_many(topic, [body], [id] if id else None, **options)
+        given. More options: key and priority (urgent, high, normal, low), or
+        unique with unique_for (a time such as 10m, until-done, until-start),
+        unique_else (reject, replace, debounce, throttle) and max_wait. A job
+        with these may be added twice if the answer was lost and it ran by
+        then."""
+        told = check.options("add", options)
+        if set(told).intersection(check.KEYED):
+            return self._push(topic, body, id, told, timeout)
+        many = self.add_many(topic, [body], None if id is None else [id],
+                             timeout=timeout, **options)
         if many.full:
             raise Full("%s is full" % topic)
         return Added(many.ids[0], not many.exists)
 
     def add_many(self, topic: str, bodies: Sequence[Any],
-                 ids: Optional[List[str]] = None, *, delay: float = 0,
-                 at: Optional[float] = None, **options: Any) -> AddedMany:
-        """Add jobs that are due after `delay` seconds, or at a time in seconds
-        since 1970. Options: retry (a ladder), ttl (seconds), url, headers (a
-        dict). After an error some of them may have been added."""
-        if ids is not None and len(ids) != len(bodies):
+                 ids: Optional[List[str]] = None, *,
+                 timeout: Optional[float] = None, **options: Any) -> AddedMany:
+        """Add jobs. Options: delay (seconds) or at (seconds since 1970), retry
+        (a ladder), ttl (seconds), url, headers (a dict). ValueError or
+        TypeError: an argument cannot be, nothing was added. After another error
+        some of them may have been added."""
+        told = check.options("add_many", options)
+        bodies, given = check.listed("bodies", bodies), ids is not None
+        ids = check.listed("ids", ids) if given else None
+        if given and len(ids) != len(bodies):
             raise ValueError("%d ids for %d jobs" % (len(ids), len(bodies)))
         for one in ids or []:
-            if not re.fullmatch(IS_ID, one):
-                raise ValueError("the id %r is not 1 to 128 bytes from 0x21 to "
-                                 "0x7e without { and }, or begins with ~ or !"
-                                 % one)
-        when = "r%d" % round(delay * 1000) if at is None else \
-            "a%d" % round(at * 1000)
-        head = NEW + packb(job_options(**options))
+            check.job_id(one)
+        when, head = when_of(told), NEW + packb(record_options(told))
         result = AddedMany(list(ids or []), [], [])
-        producer = self._here()
-        with producer.lock:
-            records = [head + one for one in self._packed(topic, bodies)]
+        with self._turn(check.timeout(timeout)) as producer:
+            records = [head + one for one in
+                       self._packed(topic, bodies, timeout)]
             for first, end in spans_of(records, ids):
                 self._add_pack(producer, topic, first, records[first:end],
-                               ids and ids[first:end], when, result)
+                               ids and ids[first:end], when, result, timeout)
         return result
 
-    def _packed(self, topic: str, bodies: Sequence[Any]) -> List[bytes]:
+    @contextlib.contextmanager
+    def _turn(self, timeout: Optional[float]) -> Iterator[Producer]:
+        """Names of packs grow: one thread at a time adds some."""
+        producer = self._here()
+        if not producer.lock.acquire(timeout=-1 if timeout is None
+                                     else timeout):
+            raise redis.TimeoutError("another thread adds, and has not got its "
+                                     "answer in time")
+        try:
+            yield producer
+        finally:
+            producer.lock.release()
+
+    def _push(self, topic: str, body: Any, id: Optional[str],
+              told: Dict[str, Any], timeout: Optional[float]) -> Added:
+        """By the id that the client makes, a repeat of the call is known."""
+        made = secrets.token_urlsafe(12) if id is None else check.job_id(id)
+        packed, = self._packed(topic, [body], check.timeout(timeout))
+        keys = topic_keys(self._prefix, topic,
+                          "wait ids meta idle options absent")
+        pairs: List[Any] = []
+        for name, value in told.items():
+            name = {"ttl": "ttl_ms", "unique_for": "for",
+                    "unique_else": "else"}.get(name, name)
+            for key, one in value.items() if name == "headers" else ():
+                pairs += "header:" + key, one
+            if name not in ("delay", "at", "headers"):
+                pairs += name, value.encode() if name != "ttl_ms" else value
+        (outcome, other), = self._here().link.ask(
+            call("push", keys, topic, made, packed, when_of(told), *pairs),
+            timeout=timeout)
+        if outcome == b"kind":
+            raise WrongKind(topic + " is of kind " + other.decode())
+        if outcome == b"full":
+            raise Full("%s is full" % topic)
+        return Added(other.decode(), outcome == b"added" or
+                     outcome == b"exists" and id is None)
+
+    def _packed(self, topic: str, bodies: Sequence[Any],
+                timeout: Optional[float]) -> List[bytes]:
         """The bodies' bytes; the first add enters the topic."""
-        if topic not in self._most:
-            options, = topic_keys(self._prefix, topic, "options")
+        options, = topic_keys(self._prefix, topic, "options")
+        pack = msgpack.Packer().pack
+        packed = [pack(check.body(body)) for body in bodies]
+        longest = max(map(len, packed), default=0)
+        if longest > self._most.get(topic, -1):
             _, size = self._here().link.ask(
                 ("SADD", self._prefix + ":topics", topic),
-                ("HGET", options, "max_body"))
+                ("HGET", options, "max_body"), timeout=timeout)
             digits, unit = re.match(rb"(\d+)([KMG]?)", size or b"1M").groups()
             self._most[topic] = int(digits) << 10 * b" KMG".find(unit)
-        pack = msgpack.Packer(unicode_errors="surrogateescape").pack
-        packed = [pack(body) for body in bodies]
-        longest = max(map(len, packed), default=0)
         if longest > self._most[topic]:
-            raise ValueError("the body has %d bytes, not %d at most"
-                             % (longest, self._most[topic]))
+            raise ValueError("the body has %d bytes, and max_body of the topic "
+                             "is %d" % (longest, self._most[topic]))
         return packed
 
     def _add_pack(self, producer: Producer, topic: str, first: int,
                   records: List[bytes], ids: Optional[List[str]], when: str,
-                  result: AddedMany) -> None:
+                  result: AddedMany, timeout: Optional[float]) -> None:
         pack, header_len = pack_of(records, ids)
         slots = [-2]
         while slots and slots[0] in (-1, -2, -4):
             if slots[0] != -2:  # another client has this name
                 producer.rename()
-            name = producer.next_name()
+            name = producer.next_name(timeout)
             keys = topic_keys(self._prefix, topic,
                               "wait ids meta idle seen p:" + name)
             repeats = producer.link.repeats
@@ -305,7 +431,7 @@ class Client(Shared):
                 ("SET", keys[-1], pack, "NX", "PX", 60000),
                 call("add", keys, topic, "delay", producer.call_slot,
                      "%d.%d" % (producer.number, secrets.randbits(30)),
-                     len(records), header_len, when))
+                     len(records), header_len, when), timeout=timeout)
             if answer[0] == -1:
                 raise WrongKind(topic + " is of kind " + answer[1].decode())
             slots = answer[2:len(answer) - (len(answer) % 2 == 0):2]
@@ -320,38 +446,49 @@ class Client(Shared):
             result.ids.extend("~%s%02x" % (name, slot)
                               for slot in range(len(records)))
 
-    def counts(self, topic: str) -> Dict[str, Any]:
+    def counts(self, topic: str, *, timeout: Optional[float] = None
+               ) -> Dict[str, Any]:
         """The numbers of weir stats, as docs/wire.md names them."""
         keys = topic_keys(self._prefix, topic, "wait meta dead relay due lease")
-        flat, = self._here().link.ask(call("stats", keys, 1000))
+        flat, = self._here().link.ask(call("stats", keys, 1000),
+                                      timeout=check.timeout(timeout))
         return {name.decode(): value.decode() if isinstance(value, bytes)
                 else value for name, value in zip(flat[::2], flat[1::2])}
 
-    def look(self, topic: str, id: str, verb: str = "show"
+    def look(self, topic: str, id: str, *, timeout: Optional[float] = None
              ) -> Optional[Found]:
         """None: there is no such job."""
-        made, answer = re.fullmatch(IS_MADE_ID, id), [b"moved"]
+        return self._find(topic, id, "show", timeout)
+
+    def delete(self, topic: str, id: str, *, timeout: Optional[float] = None
+               ) -> Optional[Found]:
+        """The job that was deleted; None: there was none."""
+        return self._find(topic, id, "delete", timeout)
+
+    def _find(self, topic: str, id: str, verb: str, timeout: Optional[float]
+              ) -> Optional[Found]:
+        made, answer = re.fullmatch(IS_MADE_ID, check.any_id(id)), [b"moved"]
         ids, rec = topic_keys(self._prefix, topic, "ids rec")
-        link = self._here().link
+        ask = functools.partial(self._here().link.ask,
+                                timeout=check.timeout(timeout))
         while answer[0] == b"moved":
-            slot, (place,) = b"", link.ask(("HGET", ids, id))
+            slot, (place,) = b"", ask(("HGET", ids, id))
             if place is None and made:
                 place, slot = made[1].encode(), b"%d" % int(made[2], 16)
             if place is None:
                 return None
             keys = topic_keys(self._prefix, topic, "wait run ids meta p:%s "
                               "dead rec idle due absent" % place.decode())
-            pack, dead, answer = link.ask(
+            pack, dead, answer = ask(
                 ("GET", keys[4]), ("HGET", rec, id),
                 call("slot", keys, verb, id, place, slot))
         if answer[0] == b"none":
             return None
-        _, *counters, options, body = unpackb(
+        if answer[0] == b"tick":
+            raise Error("%s is the tick of a schedule, which stays: delete the "
+                        "schedule by weir cron delete" % id)
+        counters, options, body, malformed = read_record(
             dead if place == b"D" else record_in(pack, answer[3]))
         counters[3] += answer[2]
         return Found(id, answer[0].decode(), answer[1], body, *counters,
-                     options or {})
-
-    def delete(self, topic: str, id: str) -> Optional[Found]:
-        """The job that was deleted; None: there was none."""
-        return self.look(topic, id, "delete")
+                     options, malformed)

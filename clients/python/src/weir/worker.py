@@ -6,6 +6,7 @@ task of a loop; commands are sent by threads, which block."""
 import asyncio
 import collections
 import contextlib
+import inspect
 import math
 import os
 import queue
@@ -15,11 +16,13 @@ import signal
 import socket
 import threading
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Deque, Dict, Iterator, List, Optional, Set
 
 import redis
 
+from . import check
 from .client import (LOST_CONNECTION, Link, Shared, call, logger, packb,
                      topic_keys, unpackb)
 
@@ -30,12 +33,8 @@ KEYS = "wait run lease ids meta idle held due dead rec options started absent"
 
 def ms_of(delay: Optional[float]) -> Any:
     """As finish is told it."""
-    if delay is None:
-        return ""
-    if not isinstance(delay, (int, float)) or not 0 <= delay <= 9999999999:
-        raise ValueError("the delay %r is not 0 to 9999999999 seconds"
-                         % (delay,))
-    return round(delay * 1000)
+    return "" if delay is None else round(1000 * check.number(
+        "delay", delay, 0, 9999999999, "a number of seconds"))
 
 
 class Retry(Exception):
@@ -58,11 +57,22 @@ class Fail(Retry):
     """Raised by a handler: the job is dead."""
 
 
+def frame_of(error: BaseException) -> str:
+    """Where it was raised."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return " (%s:%d)" % (os.path.basename(frames[-1].filename)[-60:],
+                         frames[-1].lineno or 0) if frames else ""
+
+
 def verdict_of(error: BaseException) -> Any:
-    """What finish is told of a run that raised this: verdict, ms, why."""
+    """What finish is told of a run that raised this: verdict, ms, why. 200
+    bytes of the last are kept, with the place at its end."""
     try:
         if not isinstance(error, Retry):
-            return "retry", "", "%s: %s" % (type(error).__name__, error)
+            frame = frame_of(error)
+            text = ("%s: %s" % (type(error).__name__, error)).encode(
+                errors="replace")[:200 - len(frame.encode(errors="replace"))]
+            return "retry", "", text.decode(errors="ignore") + frame
         if isinstance(error, Snooze):
             return "snooze", ms_of(error.delay + 0), ""
         return ("fail" if isinstance(error, Fail) else "retry",
@@ -70,6 +80,32 @@ def verdict_of(error: BaseException) -> Any:
     except BaseException:  # its class may be anybody's
         return "retry", "", "%s: its text or delay is none" % \
             type(error).__name__
+
+
+LAZY = (inspect.isgeneratorfunction, inspect.isasyncgenfunction)
+
+
+def check_handler(topic: str, handler: Any, is_async: bool) -> None:
+    """Refuses what would return before it has done its work."""
+    kinds = LAZY if is_async else (inspect.iscoroutinefunction, *LAZY)
+    if not callable(handler):
+        raise TypeError("the handler of %s is %s, not a function"
+                        % (topic, check.shown(handler)))
+    if any(is_kind(handler) or is_kind(handler.__call__) for is_kind in kinds):
+        raise TypeError("the handler of %s is not a plain function: coroutines "
+                        "are for weir.aio.Worker, generators for none" % topic)
+
+
+def raise_result(result: Any) -> None:
+    """A verdict that is returned counts as raised; what is lazy did nothing."""
+    if isinstance(result, BaseException):
+        raise result
+    if inspect.isawaitable(result) or inspect.isgenerator(result) or \
+            inspect.isasyncgen(result):
+        if inspect.iscoroutine(result):
+            result.close()  # else Python warns
+        raise TypeError("the handler returned a %s, which nothing runs"
+                        % type(result).__name__)
 
 
 class Lane:
@@ -99,6 +135,7 @@ class Job:
 
     def __init__(self, claim: Claim, fields: List[Any]):
         self._claim, self._task, self._told_at = claim, None, 0.0
+        self._verdict: Any = None  # what finish is told of it
         self._handle, id, self.body, self._facts = fields
         self.id, self.topic = id.decode(), claim.lane.topic
         self.token, self.is_lost = claim.token, False
@@ -152,12 +189,25 @@ async def wait(event: asyncio.Event, seconds: float) -> None:
 class Engine(Shared):
     """What workers have in common, whatever runs their handlers."""
 
+    _is_async = False
+
     def __init__(self, client: Any, handlers: Dict[str, Callable[[Job], Any]],
                  *, concurrency: int = 8, prefetch: int = 1024,
-                 prefix: str = "weir"):
+                 prefix: str = "weir", **unknown: Any):
+        for name in unknown:
+            raise check.unknown("Worker", name, ("concurrency", "prefetch",
+                                                 "prefix"))
+        check.prefix(prefix)
+        check.count("concurrency", concurrency, 100000)
+        check.count("prefetch", prefetch, 100000)
+        if not isinstance(handlers, dict) or not handlers:
+            raise TypeError("the handlers are %s, not a dict of a function for "
+                            "each topic" % check.shown(handlers))
         self._name, self._pid = "", 0  # of the process that runs it
         self._link = Link(client, self._until)
-        self._lanes = [Lane(prefix, *one) for one in sorted(handlers.items())]
+        self._lanes = [Lane(prefix, *one) for one in handlers.items()]
+        for lane in self._lanes:
+            check_handler(lane.topic, lane.handler, self._is_async)
         self._prefix, self._stop_at = prefix, 0.0
         self._concurrency, self._prefetch = concurrency, prefetch
         self._hold = self._least = min(prefetch, 2 * concurrency)
@@ -166,7 +216,8 @@ class Engine(Shared):
         self._running: Dict[Job, float] = {}  # until when
         self._told: Deque[Any] = collections.deque()  # (job, verdict, ms, why)
         self._suspect: Optional[Job] = None
-        self._is_pulling = False
+        self._pulling: Any = None  # lane, when it was sent, its answer to come
+        self._is_cut = False  # run() was cancelled, or a task of it failed
         self._ready: Any = None  # a queue: True for runners to look, or False
         self._loop: Any = None
 
@@ -217,15 +268,23 @@ class Engine(Shared):
             logger.error("a child that a handler forked", exc_info=error)
         os._exit(0 if is_well else 1)
 
-    def _end(self, job: Job, *verdict: Any) -> None:
+    def _end(self, job: Job, *verdict: Any) -> bool:
         """A run is over: what is said first counts."""
-        if self._running.pop(job, None):
+        is_first = self._running.pop(job, None) is not None
+        if is_first:
             self._tell(job, *verdict)
+        return is_first
+
+    def _end_raised(self, job: Job, error: BaseException) -> None:
+        verdict = verdict_of(error)
+        if self._end(job, *verdict) and not isinstance(error, Retry):
+            logger.warning("%s: job %s, attempt %d: %s", job.topic, job.id,
+                           job.attempt, verdict[2], exc_info=error)
 
     def _tell(self, job: Job, verdict: str, ms: Any = "",
               why: str = "") -> None:
-        self._told.append((job, verdict, ms,
-                           why[:512].encode(errors="replace")))
+        job._verdict = (job, verdict, ms, why[:512].encode(errors="replace"))
+        self._told.append(job._verdict)
         if not self._heard.is_set():
             self._set(self._heard)
 
@@ -261,8 +320,6 @@ class Engine(Shared):
                              *(lane.topic for lane in self._lanes)))
             threading.Thread(target=self._listen, daemon=True).start()
             await next(asyncio.as_completed(tasks))
-            await self._ask(("HDEL", workers, self._name), *(
-                ("ZREM", lane.keys[5], self._name) for lane in self._lanes))
         finally:
             self.stop()
             for number in numbers:
@@ -270,15 +327,64 @@ class Engine(Shared):
                 HEARD.discard(number)
             for _ in range(self._concurrency):
                 self._ready.put_nowait(False)
-            for task in tasks:
-                task.cancel()
+            try:
+                if self._pulling or self._in_hand:
+                    await self._give_back(tasks[:len(runners)])
+            finally:
+                await self._leave(tasks, workers)
+
+    async def _leave(self, tasks: List[Any], workers: str) -> None:
+        try:
+            if self._link.has_met:
+                await self._ask(("HDEL", workers, self._name), *(
+                    ("ZREM", lane.keys[5], self._name)
+                    for lane in self._lanes))
+        finally:
+            left = set(tasks)
+            while left:  # wait_for of Python 3.11 may lose a cancel
+                for task in left:
+                    task.cancel()
+                _, left = await asyncio.wait(left, timeout=LATER)
             await asyncio.gather(*tasks, return_exceptions=True)
             self._pool.shutdown(wait=False)
             self._link.close()
 
-    async def _ask(self, *commands: Any) -> List[Any]:
+    async def _give_back(self, runners: List[Any]) -> None:
+        """run() was cancelled, or a task failed, maybe all of them: handlers
+        that can be are cancelled, and what is in hand goes back."""
+        self._is_cut, end = True, time.monotonic() + DRAIN
+        renewing = [asyncio.ensure_future(self._renew(lane))
+                    for lane in self._lanes]
+        try:
+            for job in list(self._running):
+                if job._task:
+                    job._task.cancel()
+            if self._pulling:
+                lane, sent, answer = self._pulling
+                await asyncio.wait([answer], timeout=DRAIN)
+                if answer.done() and not answer.cancelled() and \
+                        not answer.exception():
+                    self._take(lane, sent, answer.result()[0])
+            if runners:
+                await asyncio.wait(runners, timeout=DRAIN)
+            while time.monotonic() < end and not all(
+                    job._task and job._task.done() for job in self._running):
+                await wait(self._heard, LATER)
+            for job in self._in_hand:
+                if not job._verdict:
+                    self._tell(job, "back")
+            while self._in_hand and time.monotonic() < end + DRAIN:
+                await self._finish_all([job._verdict for job in self._in_hand])
+                if self._in_hand:
+                    await asyncio.sleep(LATER)
+        finally:
+            for task in renewing:
+                task.cancel()
+
+    def _ask(self, *commands: Any) -> Any:
+        """A future of the answers."""
         self._leave_fork(RuntimeError("it cannot await: end it with os._exit"))
-        return await self._loop.run_in_executor(
+        return self._loop.run_in_executor(
             self._pool, lambda: self._link.ask(*commands, raises=False))
 
     async def _beat(self, workers: str) -> None:
@@ -327,58 +433,61 @@ class Engine(Shared):
         lane.woken, lane.changed, said = asyncio.Event(), asyncio.Event(), ""
         while True:
             room = self._hold - len(self._in_hand)
-            if self._stop_at or self._is_pulling or 4 * room < self._hold:
+            if self._stop_at or self._pulling or 4 * room < self._hold:
                 self._freed.clear()
                 await self._freed.wait()
                 continue
-            self._is_pulling = True  # one at a time may bring a suspect
             sent = time.monotonic()
             lane.woken.clear()
             in_hand = 2 if self._suspect in self._in_hand else \
                 min(len(self._in_hand), 1)
-            answer, = await self._ask(call("pull", lane.keys, min(
-                room, MOST), self._name, in_hand, ""))
-            self._is_pulling = False
-            self._freed.set()
-            self._heard.set()
+            answers = asyncio.ensure_future(self._ask(call(
+                "pull", lane.keys, min(room, MOST), self._name, in_hand, "")))
+            self._pulling = lane, sent, answers  # one may bring a suspect
+            answer, = await asyncio.shield(answers)
             error = str(answer) if isinstance(answer, Exception) else \
                 "it is of the kind %s" % answer[1].decode() \
                 if answer[0] == -1 else ""
+            pause = LATER if error else self._take(lane, sent, answer)
+            self._pulling = None
+            self._freed.set()
+            self._heard.set()
             if error not in ("", said):
                 logger.warning("%s: %s", lane.topic, error)
             said = error
             if error:
                 await asyncio.sleep(LATER)
                 continue
-            (_, token, next_us, _, _, lease, timeout, is_suspect,
-             jobs) = answer
-            if lease / 1000 != lane.lease:  # claims from before have it, too
-                lane.changed.set()
-            lane.lease, lane.timeout = lease / 1000, timeout / 1000
-            claim = Claim(lane, token, sent + lane.lease)
-            come = [Job(claim, one) for one in jobs]
-            self._in_hand.update(come)
-            self._waiting.extend(come)
-            if is_suspect:  # it runs next, its start is noted
-                self._suspect, = come
-                self._waiting.rotate()
             self._start_runners()
-            await wait(lane.woken, min(next_us / 1e6 if next_us >= 0 else
-                                       lane.lease, lane.lease))
+            await wait(lane.woken, pause)
+
+    def _take(self, lane: Lane, sent: float, answer: Any) -> float:
+        """Jobs that came; returns the seconds until the next pull."""
+        if isinstance(answer, Exception) or answer[0] == -1:
+            return LATER
+        _, token, next_us, _, _, lease, timeout, is_suspect, jobs = answer
+        if lease / 1000 != lane.lease:  # claims from before have it, too
+            lane.changed.set()
+        lane.lease, lane.timeout = lease / 1000, timeout / 1000
+        claim = Claim(lane, token, sent + lane.lease)
+        come = [Job(claim, one) for one in jobs]
+        self._in_hand.update(come)
+        self._waiting.extend(come)
+        if is_suspect:  # it runs next, its start is noted
+            self._suspect, = come
+            self._waiting.rotate()
+        return min(next_us / 1e6 if next_us >= 0 else lane.lease, lane.lease)
 
     async def _settle(self) -> None:
         ended: Deque[float] = collections.deque(maxlen=self._prefetch)  # when
-        while not self._stop_at or self._in_hand or self._is_pulling:
+        while not self._stop_at or self._in_hand or self._pulling:
             await wait(self._heard, BEAT)
             if self._waiting and len(self._told) < 256:
                 await asyncio.sleep(LINGER)  # more will be told
             if self._stop_at:
                 list(self._jobs())  # none is left to run
             told = [self._told.popleft() for _ in range(len(self._told))]
-            for lane in self._lanes:
-                mine = [one for one in told if one[0]._claim.lane is lane]
-                for first in range(0, len(mine), MOST):
-                    await self._finish(lane, mine[first:first + MOST])
+            await self._finish_all(told)
             now = time.monotonic()
             ended.extend([now] * len(told))
             while ended and ended[0] < now - RATE_SPAN:
@@ -388,6 +497,12 @@ class Engine(Shared):
             if not self._in_hand.isdisjoint(one[0] for one in told):
                 await asyncio.sleep(LATER)
                 self._heard.set()
+
+    async def _finish_all(self, told: List[Any]) -> None:
+        for lane in self._lanes:
+            mine = [one for one in told if one[0]._claim.lane is lane]
+            for first in range(0, len(mine), MOST):
+                await self._finish(lane, mine[first:first + MOST])
 
     async def _finish(self, lane: Lane, told: List[Any]) -> None:
         """What the server does not take is told again, until it is to stop."""
@@ -444,10 +559,10 @@ class Worker(Engine):
         while self._ready.get():
             for job in self._jobs():
                 try:
-                    job._claim.lane.handler(job)
+                    raise_result(job._claim.lane.handler(job))
                 except BaseException as error:  # the thread goes on
                     self._leave_fork(error)
-                    self._end(job, *verdict_of(error))
+                    self._end_raised(job, error)
                 else:
                     self._leave_fork()
                     self._end(job, "done")
