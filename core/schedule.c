@@ -101,12 +101,14 @@ static bool take_number(struct weir_slice *text, int64_t *ret_number)
     struct weir_slice word = take_word(text);
 
     *ret_number = 0;
+    if (word.len != DIGITS)
+        return false;
     for (size_t i = 0; i < word.len; i++) {
         if (word.ptr[i] < '0' || word.ptr[i] > '9')
             return false;
         *ret_number = *ret_number * 10 + (word.ptr[i] - '0');
     }
-    return word.len == DIGITS;
+    return true;
 }
 
 static bool is_none(struct weir_slice word)

@@ -43,12 +43,23 @@ _weir_topics() { # WEIR [--redis URL] [--data DIR]
     "$weir" topic list "$@" --log-level error 2>/dev/null
 }
 
+# Lines that begin with CURRENT, as words for the line. Names of files and what a
+# server says are foreign: `compgen -W` would run the commands in them.
+_weir_offer() { # CURRENT [BEFORE [BEHIND]]
+    local word
+    while IFS= read -r word; do
+        case $word in
+        "$1"*) printf '%s%q%s\n' "${2-}" "$word" "${3-}" ;;
+        esac
+    done
+}
+
 # TOPIC=PLUGIN: topics, then plugins by name or file.
 _weir_handles() { # WEIR CURRENT
     case $2 in
-    *=*/* | *=.* | *=~*) compgen -P "${2%%=*}=" -f -- "${2#*=}" ;;
-    *=*) compgen -P "${2%%=*}=" -W "$(_weir_plugins "$1")" -- "${2#*=}" ;;
-    *) compgen -S = -W "$(_weir_topics "$1" "${_weir_server[@]}")" -- "$2" ;;
+    *=*/* | *=.* | *=~*) compgen -f -- "${2#*=}" | _weir_offer '' "${2%%=*}=" ;;
+    *=*) _weir_plugins "$1" | _weir_offer "${2#*=}" "${2%%=*}=" ;;
+    *) _weir_topics "$1" "${_weir_server[@]}" | _weir_offer "$2" '' = ;;
     esac
 }
 
@@ -62,7 +73,7 @@ _weir_values() { # WEIR OPTION CURRENT
     --log-level) compgen -W 'debug info warn error' -- "$3" ;;
     --log-format) compgen -W 'text json' -- "$3" ;;
     --state) compgen -W 'scheduled ready running dead' -- "$3" ;;
-    --topic) compgen -W "$(_weir_topics "$1" "${_weir_server[@]}")" -- "$3" ;;
+    --topic) _weir_topics "$1" "${_weir_server[@]}" | _weir_offer "$3" ;;
     --priority) compgen -W "urgent high normal low" -- "$3" ;;
     --missed) compgen -W "once skip all" -- "$3" ;;
     --overlap) compgen -W "allow skip" -- "$3" ;;
@@ -72,9 +83,9 @@ _weir_values() { # WEIR OPTION CURRENT
                     done retried failed expired crashed dropped p50 p99 rate' \
             -- "$3"
         ;;
-    --data) compgen -d -- "$3" ;;
+    --data) compgen -d -- "$3" | _weir_offer '' ;;
     --config | --jsonl | --body-file | --token-file | --ids-from)
-        compgen -f -- "$3"
+        compgen -f -- "$3" | _weir_offer ''
         ;;
     esac
 }
@@ -90,13 +101,13 @@ _weir_operands() { # WEIR COMMAND POSITION CURRENT [PREVIOUS]
     # shellcheck disable=SC2086
     usage=$("$1" $2 --help 2>/dev/null | head -n 1)
     case "$3 $usage" in
-    "0 "*TOPIC*) compgen -W "$(_weir_topics "$1" "${_weir_server[@]}")" -- "$4" ;;
-    [1-9]*OPTION=VALUE*) compgen -W "$(_weir_settings "$1")" -- "$4" ;;
+    "0 "*TOPIC*) _weir_topics "$1" "${_weir_server[@]}" | _weir_offer "$4" ;;
+    [1-9]*OPTION=VALUE*) _weir_settings "$1" | _weir_offer "$4" ;;
     "0 "*F.so*)
-        compgen -f -- "$4"
-        compgen -W "$(_weir_plugins "$1")" -- "$4"
+        compgen -f -- "$4" | _weir_offer ''
+        _weir_plugins "$1" | _weir_offer "$4"
         ;;
-    [01]*COMMAND*) compgen -W "$(_weir_commands "$1" "${5-}")" -- "$4" ;;
+    [01]*COMMAND*) _weir_commands "$1" "${5-}" | _weir_offer "$4" ;;
     esac
 }
 
@@ -140,11 +151,11 @@ _weir() {
         mapfile -t COMPREPLY < <(_weir_values "$weir" "$last" "$current")
     elif [ "${current#-}" != "$current" ]; then
         mapfile -t COMPREPLY < <(
-            compgen -W "$(sed 's/ .*//' <<<"$options")" -- "$current"
+            sed 's/ .*//' <<<"$options" | _weir_offer "$current"
         )
     elif [ -z "$command" ]; then
         mapfile -t COMPREPLY < <(
-            compgen -W "$(_weir_commands "$weir" "$group")" -- "$current"
+            _weir_commands "$weir" "$group" | _weir_offer "$current"
         )
     else
         mapfile -t COMPREPLY < <(

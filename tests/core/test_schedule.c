@@ -67,6 +67,19 @@ TEST(a_schedule_is_the_same_when_it_was_written_and_read)
     weir__buf_fini(&text);
 }
 
+TEST(a_stored_number_that_is_too_long_is_refused)
+{
+    struct weir__schedule read;
+
+    EXPECT_INT(WEIR_EINVAL,
+               weir__schedule_read(
+                   weir__slice_str("99999999999999999999999999 0000000000000 "
+                                   "0000000000000 0000000000000 0000000000000 "
+                                   "0000000000000 0000000000000 skip skip UTC "
+                                   "* * * * *"),
+                   &read));
+}
+
 TEST(an_interval_counts_from_when_it_was_set)
 {
     struct weir__schedule schedule = every(MINUTE, WEIR_CRON_ONCE);

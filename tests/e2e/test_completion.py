@@ -2,8 +2,9 @@
 """bash completion of weir: what TAB offers, asked from a real bash."""
 
 import os
+import shutil
 
-from e2e import ROOT, WEIR, expect, expect_in, expect_true, run, test
+from e2e import BUILD, ROOT, WEIR, expect, expect_in, expect_true, run, test
 from terminal import Terminal
 
 FILE = os.path.join(ROOT, "adapters", "cli", "completion.bash")
@@ -122,3 +123,21 @@ def a_weir_that_is_named_by_its_path_is_completed(place):
 def completing_starts_no_server(place):
     expect([], complete(place, "weir show "))
     expect_true(not os.path.exists(place.data), "no data directory")
+
+
+@test
+def a_name_that_holds_a_command_runs_none(place):
+    name = "$(touch${IFS}ran).so"
+    plugins = place.path("plugins")
+    os.mkdir(plugins)
+    place.env["WEIR_PLUGIN_PATH"] = plugins
+    for folder in (plugins, place.dir):
+        shutil.copy(os.path.join(BUILD, "plugins", "echo.so"),
+                    os.path.join(folder, name))
+    for line in ("weir run --handle t=", "weir run --handle t=./",
+                 "weir plugin check ", "weir check --config ",
+                 "weir plugin check $"):
+        offered = complete(place, line)
+        expect_true(not os.path.exists(place.path("ran")), line)
+        expect_true(name not in offered, "it is quoted")
+    expect_in("\\$\\(touch\\$\\{IFS\\}ran\\)", complete(place, "weir run --handle t="))
