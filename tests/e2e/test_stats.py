@@ -72,8 +72,8 @@ def columns_that_are_zero_everywhere_are_left_out(place):
     titles, row = steady(place.weir("stats", "t", "--wide"))
     expect(["SCHEDULED", "READY", "RUNNING", "WORKERS", "ENDED", "DEAD",
             "RELAYING", "DONE", "RETRIED", "FAILED", "EXPIRED", "CRASHED",
-            "DROPPED", "P50", "P99"], titles[2:])
-    expect(["0", "1", "0", "NONE", "-"] + ["0"] * 8 + ["-", "-"], row[2:])
+            "DROPPED", "LOST", "P50", "P99"], titles[2:])
+    expect(["0", "1", "0", "NONE", "-"] + ["0"] * 9 + ["-", "-"], row[2:])
     place.ok("topic", "set", "empty", "kind=list")
     expect("TOPIC  KIND\nempty  list\n", place.weir("stats", "empty").out)
 
