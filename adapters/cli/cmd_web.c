@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 enum { LISTEN, TOKEN_FILE, READ_ONLY };
 
@@ -44,8 +45,17 @@ static enum weir__exit read_token(struct web *web, const char *path)
 {
     struct weir_error err = {0};
     FILE *file = fopen(path, "r");
+    struct stat at;
     size_t len = 0;
 
+    if (file != NULL && fstat(fileno(file), &at) == 0 &&
+        S_ISREG(at.st_mode) && (at.st_mode & S_IWOTH) != 0) {
+        weir__complain("--token-file: everybody may write to %s: make another "
+                       "token, then chmod o-w it",
+                       path);
+        (void)fclose(file);
+        return WEIR__EXIT_USAGE;
+    }
     if (file != NULL) {
         if (fgets(web->token, sizeof(web->token), file) != NULL)
             len = strcspn(web->token, "\r\n");

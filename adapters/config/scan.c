@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "core/assert.h"
 #include "core/error.h"
@@ -236,13 +237,20 @@ static int read_file(struct weir__scan *s, FILE *file)
 int weir__scan_open(struct weir__scan *s, const char *path)
 {
     FILE *file = fopen(path, "rb");
+    struct stat at;
     int rc;
 
     if (file == NULL)
         return weir__error_set(&s->why, WEIR_ESYSTEM,
                                "cannot be read (%s): name a readable file",
                                strerror(errno));
-    rc = read_file(s, file);
+    if (fstat(fileno(file), &at) == 0 && S_ISREG(at.st_mode) &&
+        (at.st_mode & S_IWOTH) != 0)
+        rc = weir__error_set(&s->why, WEIR_EINVAL,
+                             "everybody may write to it: look at what it says, "
+                             "then chmod o-w it");
+    else
+        rc = read_file(s, file);
     (void)fclose(file); /* it was only read */
     if (rc < 0)
         return rc;

@@ -287,6 +287,18 @@ def secrets_that_everybody_can_read_are_told(place):
 
 
 @test
+def a_file_that_everybody_may_write_to_is_refused(place):
+    config = write(place, "topic t { handler = echo }\n")
+    for mode, code in ((0o602, 2), (0o666, 2), (0o664, 0)):
+        os.chmod(config, mode)
+        for words in (("check",), ("run", "--until-empty")):
+            result = place.weir(*words, "--config", config)
+            expect(code, result.code, result.err)
+            expect_true(not code or "then chmod o-w it" in result.err,
+                        result.err)
+
+
+@test
 def secrets_of_a_file_that_others_cannot_read_are_nobody_s_concern(place):
     for text, mode in ([(text, mode) for text, _ in SECRETS
                         for mode in (0o600, 0o640, 0o400)]

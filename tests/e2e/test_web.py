@@ -72,6 +72,10 @@ def a_token_file_that_holds_none_is_refused(place):
         2, "--token-file", short, "16")
     long = place.write("long", "x" * 257)
     place.weir("web", "--token-file", long).expect_complaint(2, "256")
+    written = place.write("written", "0123456789abcdef")
+    os.chmod(written, 0o602)
+    place.weir("web", "--token-file", written).expect_complaint(
+        2, "--token-file", written, "chmod o-w")
     place.weir("web", "--token-file", place.path("none")).expect_complaint(
         2, "--token-file", "No such file")
     place.weir("web", "--token-file", place.dir).expect_complaint(2, place.dir)
