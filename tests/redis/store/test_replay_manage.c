@@ -207,11 +207,12 @@ TEST(jobs_whose_ids_somebody_took_meanwhile_are_a_warning)
     follow();
     host = host_open("w1");
     add(host, "a", 3600000);
+    add(host, "c", 3600000);
     cut_off();
     EXPECT_INT(WEIR_OK, host_remove(host, "a"));
     add(host, "b", 0);
     EXPECT_INT(1, redis_int(replica, "EVAL %s 1 weir:{t}:ids",
-                            "local name = redis.call('HGET', KEYS[1], 'a') "
+                            "local name = redis.call('HGET', KEYS[1], 'c') "
                             "return redis.call('HSET', KEYS[1], 'b', name)"));
     take_over(host);
     EXPECT_STR("", ran(host));
