@@ -163,7 +163,7 @@ def a_job_wakes_an_idle_worker_whichever_node_has_it(place):
 def every_command_finds_the_node_of_its_topic(place):
     use_good_plugins(place)
     for topic in apart(share(place), "m"):
-        place.ok("pause", topic)
+        place.ok("pause", topic, "--new")
         worker = place.work(place.echo(topic, topic))
         place.add(topic, "1")
         place.add(topic, "2", "--delay", "1h")

@@ -285,7 +285,7 @@ def a_worker_told_to_stop_without_a_primary_ends_and_loses_nothing(place):
     terminate(worker)
     _, err = communicate(worker)
     expect(1, worker.returncode, err)
-    expect_in("what is left runs again when its lease has ended", err)
+    expect_in("runs again when its lease has ended", err)
     server.start()
     worker = place.work(handler)
     eventually(lambda: place.stats("t")["done_total"] == 1, "it is done")

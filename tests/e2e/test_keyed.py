@@ -81,7 +81,7 @@ def a_lane_goes_on_after_a_purge(place):
 
 @test
 def a_pause_holds_lanes_and_a_resume_lets_them_go_on(place):
-    place.ok("pause", "t")
+    place.ok("pause", "t", "--new")
     add_jobs(place, keyed("a", 3))
     worker = trace(place)
     await_sleepers(place)
