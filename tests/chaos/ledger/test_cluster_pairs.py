@@ -234,7 +234,7 @@ def a_worker_told_to_stop_ends_though_a_slot_stays_open(place):
         terminate(worker)
         _, err = communicate(worker)
         expect(1, worker.returncode, err)
-        expect_in("what is left runs again when its lease has ended", err)
+        expect_in("runs again when its lease has ended", err)
     worker = place.work(place.handler("later", topic, file="out", until="end"))
     eventually(lambda: place.stats(topic)["done_total"] == 1, "it is done")
     expect("start 1\nstart 1\n", text(place, "out"))
