@@ -7,7 +7,7 @@
 -- reply that is full.
 local MOST_BODY, most_reply = 17 * 2 ^ 20, 40 * 2 ^ 20
 local EACH = 72 -- an element of a reply, as the connection counts it
-local TOO_LARGE = '(too large)'
+local TOO_LARGE = '\193(too large)' -- neither UTF-8 nor msgpack
 local weight = 0
 
 local function is_full() return weight >= most_reply end
