@@ -6,6 +6,7 @@
 #include <weir/thread.h>
 
 #include "adapters/ev/fd_mailbox.h"
+#include "adapters/ev/fork.h"
 #include "adapters/weir/many.h"
 #include "core/assert.h"
 #include "core/mem.h"
@@ -23,6 +24,7 @@ struct weir_thread {
     struct weir__ev_thread *ev;
     struct weir__fd_mailbox mailbox;
     struct weir_reactor *reactor;
+    unsigned forks;       /* of the process that opened it */
     struct told *stopped; /* sent when the reactor stopped; NULL: none */
     bool is_started;
     bool is_dispatching;  /* the host's */
@@ -41,6 +43,7 @@ static int open_parts(struct weir_thread *thread,
 
     if (rc < 0)
         return weir__error_code(err, rc);
+    thread->forks = weir__forks();
     own.loop = weir__ev_thread_loop(thread->ev);
     return weir_reactor_open(&own, &thread->reactor, err);
 }
@@ -114,8 +117,7 @@ static void on_ended(void *arg)
 /* The thread is not there in a child of a fork, and its locks may be held. */
 static bool is_forked(const struct weir_thread *thread)
 {
-    return thread->reactor != NULL &&
-           weir__mailbox_is_forked(thread->reactor->mailbox);
+    return thread->forks != weir__forks();
 }
 
 int weir_thread_start(struct weir_thread *thread, struct weir_error *err)
