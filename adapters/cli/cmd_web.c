@@ -48,8 +48,8 @@ static enum weir__exit read_token(struct web *web, const char *path)
     struct stat at;
     size_t len = 0;
 
-    if (file != NULL && fstat(fileno(file), &at) == 0 &&
-        S_ISREG(at.st_mode) && (at.st_mode & S_IWOTH) != 0) {
+    if (file != NULL && fstat(fileno(file), &at) == 0 && S_ISREG(at.st_mode) &&
+        (at.st_mode & S_IWOTH) != 0) {
         weir__complain("--token-file: everybody may write to %s: make another "
                        "token, then chmod o-w it",
                        path);
