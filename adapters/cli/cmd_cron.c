@@ -399,7 +399,7 @@ static void print_shown(const struct weir__ask *ask,
     if (info->has_tick)
         print_next(info);
     else if (!info->is_paused)
-        print_field("next", "no tick: a job that somebody added has its id");
+        print_field("next", "no tick: a job that a client added has its id");
 }
 
 /* The one that is named, or each; what is printed as JSON is kept till the
@@ -490,7 +490,7 @@ const struct weir__command weir__cmd_cron_list = {
     WEIR__FLAGS(list_flags),
     .summary = "List schedules",
     .details = "One a line, with its topic, its times and the next one, or no "
-               "tick: a job that\nsomebody added has the id NAME@next. With "
+               "tick: a job that\na client added has the id NAME@next. With "
                "--json an array of\n" SCHEDULE_JSON ".",
     .example = "weir cron list",
     .exits = "0 listed, also when there are none, 2 wrong usage,\n"

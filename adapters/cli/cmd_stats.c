@@ -494,7 +494,7 @@ static enum weir__exit watch(struct report *report)
     return rc;
 }
 
-/* Of a topic, of those that have a name or match a pattern, or of all. */
+/* The topics are one, those that have a name or match a pattern, or all. */
 static bool read_args(struct report *report, const struct weir__cli *cli,
                       const struct weir__args *args)
 {
@@ -564,8 +564,7 @@ const struct weir__command weir__cmd_stats = {
         "over whose jobs nobody took back since. workers is how many serve the "
         "topic,\n"
         "NONE where jobs wait for one, - where it is not known. A number with "
-        "+ "
-        "is a\n"
+        "+ is a\n"
         "lower bound; relaying counts packs of jobs on their way to other "
         "topics.\n"
         "With --json:\n"

@@ -40,16 +40,23 @@ struct web {
     char token[WEIR__TOKEN_MAX + 2]; /* one more than a token has */
 };
 
+/* Whether everybody may have written the file. */
+static bool may_be_foreign(FILE *file)
+{
+    struct stat at;
+
+    return fstat(fileno(file), &at) == 0 && S_ISREG(at.st_mode) &&
+           (at.st_mode & S_IWOTH) != 0;
+}
+
 /* The first line of the file, which is not printed anywhere. */
 static enum weir__exit read_token(struct web *web, const char *path)
 {
     struct weir_error err = {0};
     FILE *file = fopen(path, "r");
-    struct stat at;
     size_t len = 0;
 
-    if (file != NULL && fstat(fileno(file), &at) == 0 && S_ISREG(at.st_mode) &&
-        (at.st_mode & S_IWOTH) != 0) {
+    if (file != NULL && may_be_foreign(file)) {
         weir__complain("--token-file: everybody may write to %s: make another "
                        "token, then chmod o-w it",
                        path);

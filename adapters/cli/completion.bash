@@ -46,10 +46,14 @@ _weir_topics() { # WEIR [--redis URL] [--data DIR]
 # Lines that begin with CURRENT, as words for the line. Names of files and what a
 # server says are foreign: `compgen -W` would run the commands in them.
 _weir_offer() { # CURRENT [BEFORE [BEHIND]]
-    local word
+    local word home
     while IFS= read -r word; do
+        home=''
         case $word in
-        "$1"*) printf '%s%q%s\n' "${2-}" "$word" "${3-}" ;;
+        '~/'*) home='~/' ;; # the shell is to expand it
+        esac
+        case $word in
+        "$1"*) printf '%s%q%s\n' "${2-}$home" "${word#"$home"}" "${3-}" ;;
         esac
     done
 }

@@ -126,6 +126,13 @@ def completing_starts_no_server(place):
 
 
 @test
+def a_file_below_home_stays_below_home(place):
+    place.env["HOME"] = place.dir
+    place.write("weir conf", "")
+    expect_in("~/weir\\", complete(place, "weir check --config ~/we"))
+
+
+@test
 def a_name_that_holds_a_command_runs_none(place):
     name = "$(touch${IFS}ran).so"
     plugins = place.path("plugins")

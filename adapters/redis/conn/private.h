@@ -289,8 +289,8 @@ bool weir__conn_take_refusal(struct weir__conn *conn,
 /* The server will not take it. */
 bool weir__conn_is_hopeless(const struct weir__command *request);
 
-/* It may have cost a connection: it is sent when all others are answered, and
- * nothing behind it. */
+/* Whether `next` has to wait: a command that may have cost a connection is sent
+ * when all others are answered, and nothing behind it. */
 bool weir__conn_must_wait(const struct weir__conn *conn,
                           const struct weir__command *next);
 

@@ -527,9 +527,9 @@ int weir__delay_cron(struct weir__store_topic *topic,
 int weir__delay_crons(struct weir__store_topic *topic, weir__cron_fn fn,
                       void *arg);
 
-/* Make ticks anew that were lost, and let some come at once: which ones, by
- * scripts/delay/cron.lua: "all", "odd" or "soon". `fn` is told how many were
- * lost, and may be NULL. WEIR_ENOMEM. */
+/* Make lost ticks again, and let some come at once: `which` is a word of
+ * scripts/delay/cron.lua: "all", "odd" or "soon". `fn` gets the number of lost
+ * ones, and may be NULL. WEIR_ENOMEM. */
 int weir__delay_mend_ticks(struct weir__delay_topic *topic, const char *which,
                            weir_count_fn fn, void *arg);
 /* A worker does that now and then, and where the server's clock was set back

@@ -64,7 +64,7 @@ static void on_staged(int code, const struct redisReply *reply, void *arg)
         weir__mem_free(settle);
 }
 
-/* Of a call with one run it is told whether the server refuses its packs. */
+/* A call with one run hears whether the server refuses its packs. */
 static void stage(struct weir__settle *settle, struct weir__buf *bytes,
                   unsigned flags)
 {

@@ -19,8 +19,8 @@ const char *const weir__external_body_names[] = {[WEIR__AUTO] = "",
                                                  [WEIR__MSGPACK] = "msgpack"};
 
 /* With auto: msgpack that begins with a byte from 0x80 on, or JSON, or text.
- * JSON begins with a byte below 0x80. Of msgpack only integers of one byte do,
- * which nobody writes who means the text of that byte. */
+ * JSON begins with a byte below 0x80. Of msgpack only integers of one byte do;
+ * such a byte is more likely a text. */
 static bool read_bytes(struct weir__buf *buf, struct weir_slice raw,
                        uint32_t form)
 {

@@ -32,7 +32,7 @@ function frameOf({ stack }) {
 const cut = (text, most) => Buffer.from(text).subarray(0, most)
   .toString().replace(/\ufffd+$/, '');
 
-/** What finish.lua is told of a run that threw, or returned, this. 200 bytes of
+/** What finish.lua gets of a run that threw, or returned, this. 200 bytes of
  * the reason are kept, with the place at its end. */
 export function verdictOf(error) {
   try {

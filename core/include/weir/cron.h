@@ -85,7 +85,7 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_cron(struct weir_reactor *reactor,
 struct weir_cron_info {
     struct weir_cron cron;
     bool is_paused;
-    bool has_tick;   /* false: it is paused, or a job that somebody added has
+    bool has_tick;   /* false: it is paused, or a job that a client added has
                         the id NAME@next; no job comes before that ends */
     int64_t from_ms; /* since when its times count */
     int64_t now_ms;  /* server time */

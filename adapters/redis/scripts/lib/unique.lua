@@ -190,8 +190,8 @@ local function add_alone(job)
   enter_job(job, job.due)
 end
 
--- Who holds a key; nil: nobody did. Its times are counted from now if it took
--- the key while the clock was ahead, and for longer than a small step.
+-- The holder of a key; nil: the key is free. Its times are counted from now if
+-- it took the key while the clock was ahead, and for longer than a small step.
 local function read_holder(key)
   local entry = read_entry(call('HGET', unique, key))
   local ahead = entry and entry.added - now or 0

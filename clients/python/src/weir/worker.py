@@ -65,7 +65,7 @@ def frame_of(error: BaseException) -> str:
 
 
 def verdict_of(error: BaseException) -> Any:
-    """What finish is told of a run that raised this: verdict, ms, why. 200
+    """What finish gets of a run that raised this: verdict, ms, why. 200
     bytes of the last are kept, with the place at its end."""
     try:
         if not isinstance(error, Retry):
@@ -135,7 +135,7 @@ class Job:
 
     def __init__(self, claim: Claim, fields: List[Any]):
         self._claim, self._task, self._told_at = claim, None, 0.0
-        self._verdict: Any = None  # what finish is told of it
+        self._verdict: Any = None  # what finish gets of it
         self._handle, id, self.body, self._facts = fields
         self.id, self.topic = id.decode(), claim.lane.topic
         self.token, self.is_lost = claim.token, False
