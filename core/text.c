@@ -295,9 +295,9 @@ int weir__id_check(struct weir_slice id, struct weir_error *err)
 
     if (rc < 0)
         return rc;
-    if (id.ptr[0] == '~')
+    if (id.ptr[0] == '@')
         return weir__error_set(
-            err, WEIR_EINVAL, "an id does not begin with ~: weir's own ids do");
+            err, WEIR_EINVAL, "an id does not begin with @: weir's own ids do");
     return WEIR_OK;
 }
 

@@ -38,7 +38,7 @@ int weir__duration_parse(struct weir_slice text, int64_t *ret_ms,
 size_t weir__duration_format(int64_t ms, char buf[24]);
 
 /* An id a caller may choose: 1 to 128 bytes of 0x21 to 0x7E, no braces, not
- * beginning with '~' or '!'. WEIR_EINVAL with a sentence. */
+ * beginning with '@' or '!'. WEIR_EINVAL with a sentence. */
 int weir__id_check(struct weir_slice id, struct weir_error *err);
 
 /* An id of a job that may exist: as above, or one made by weir. */

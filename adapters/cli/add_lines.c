@@ -173,7 +173,7 @@ static bool look(struct lines *lines)
     const char *id = lines->job.job.id;
     int rc;
 
-    if (!lines->job.has_past || id == NULL || id[0] != '~')
+    if (!lines->job.has_past || id == NULL || id[0] != '@')
         return false;
     rc = weir_reactor_show(lines->client.reactor, lines->topic, id, on_looked,
                            lines);

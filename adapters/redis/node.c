@@ -115,7 +115,7 @@ void weir__made_id(const char *seq, unsigned slot,
                    char ret_id[WEIR__MADE_ID_LEN + 1])
 {
     WEIR_ASSERT(slot < WEIR__SLOTS_MAX);
-    ret_id[0] = '~';
+    ret_id[0] = '@';
     memcpy(ret_id + 1, seq, WEIR__SEQ_LEN);
     ret_id[WEIR__SEQ_LEN + 1] = hex_digits[slot / 16];
     ret_id[WEIR__SEQ_LEN + 2] = hex_digits[slot % 16];
@@ -136,7 +136,7 @@ bool weir__made_id_read(struct weir_slice id, const char **ret_seq,
     const char *text = (const char *)id.ptr;
     int high, low;
 
-    if (id.len != WEIR__MADE_ID_LEN || text[0] != '~' ||
+    if (id.len != WEIR__MADE_ID_LEN || text[0] != '@' ||
         !weir__seq_is_sound(text + 1))
         return false;
     high = digit_of(text[WEIR__SEQ_LEN + 1]);

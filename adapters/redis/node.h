@@ -14,7 +14,7 @@
 enum {
     WEIR__SEQ_LEN = 12,
     WEIR__NODE_LEN = 16,    /* seq, two characters of lo, two of hi */
-    WEIR__MADE_ID_LEN = 15, /* '~', seq, two hexadecimal digits of the slot */
+    WEIR__MADE_ID_LEN = 15, /* '@', seq, two hexadecimal digits of the slot */
     WEIR__SLOTS_MAX = 256   /* of one pack */
 };
 

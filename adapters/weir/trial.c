@@ -398,7 +398,7 @@ static int add(struct weir_trial *trial, const struct weir_new_job *job,
     record->ttl_ms = job->ttl_ms;
     record->body = job->body;
     if (job->id == NULL) {
-        (void)snprintf(made, sizeof(made), "~%" PRIu64, ++trial->made_ids);
+        (void)snprintf(made, sizeof(made), "@%" PRIu64, ++trial->made_ids);
         new_job.id = weir__slice_str(made); /* fits */
     }
     rc = weir__trial_store_add(trial, &new_job);

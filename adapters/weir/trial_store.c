@@ -355,7 +355,7 @@ static void add_follows(struct weir_trial *trial, const struct weir__run *run)
         if (job.delay_ms < 1)
             job.delay_ms = 1;
         if (job.id.len == 0) {
-            (void)snprintf(made, sizeof(made), "~f%zu",
+            (void)snprintf(made, sizeof(made), "@f%zu",
                            trial->store.job_count + 1); /* fits */
             job.id = weir__slice_str(made);
         }

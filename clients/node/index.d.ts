@@ -21,7 +21,7 @@ export interface CallOptions {
 }
 
 export interface JobOptions {
-  /** 1 to 128 visible ASCII characters without { and }, not beginning with ~
+  /** 1 to 128 visible ASCII characters without { and }, not beginning with @
    * or !. Made where it is missing. */
   id?: string;
   /** From now on, 0 to 3,650 days. */

@@ -197,7 +197,7 @@ TEST(other_ids_are_refused_with_a_sentence)
                {"a\x7f", "at byte 2"},
                {"\xc3\xa9", "at byte 1"},
                {"a\n", "id \"a\\n\" is not allowed at byte 2"},
-               {"~x", "does not begin with ~"},
+               {"@x", "does not begin with @"},
                {"!x", "does not begin with !"}};
     struct weir_error err = {0};
 
@@ -214,7 +214,7 @@ TEST(other_ids_are_refused_with_a_sentence)
 
 TEST(an_id_made_by_weir_may_be_looked_up_but_not_chosen)
 {
-    struct weir_slice made = weir__slice_str("~01h");
+    struct weir_slice made = weir__slice_str("@01h");
 
     EXPECT_INT(WEIR_OK, weir__id_check_any(made, NULL));
     EXPECT_INT(WEIR_EINVAL, weir__id_check(made, NULL));

@@ -58,7 +58,7 @@ def an_add_that_no_replica_confirms_says_so_and_prints_its_id(place):
     one = place.start("add", "t", "--id", "a", "--durability", "replica:2")
     made = place.weir("add", "t", "--durability", "replica:3")
     expect(1, made.code, made.err)
-    expect_in("~", made.out)
+    expect_in("@", made.out)
     expect(["weir: t: added, but on 1 of 3 replicas"], made.sentences)
     out, err = communicate(one)
     expect(1, one.returncode, err)

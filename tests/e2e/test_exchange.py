@@ -159,7 +159,7 @@ def a_past_that_is_wrong_is_one_sentence_a_line(place):
         '{"msgpack":"x"}': "msgpack: it is not one value in base64",
         '{"msgpack":"wMA="}': "msgpack: it is not one value in base64",
         '{"msgpack":"wA==","body":1}': "body and msgpack exclude each other",
-        '{"id":"~5KMhL-1-nN8n00"}': "an id does not begin with ~",
+        '{"id":"@5KMhL-1-nN8n00"}': "an id does not begin with @",
         '{"id":"a b","past":{}}': "is not allowed",
     }
     for line, words in wrong.items():

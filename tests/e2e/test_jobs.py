@@ -36,7 +36,7 @@ def an_id_made_by_weir_sorts_by_time_and_can_be_shown(place):
         ids.append(place.ok("add", "t")["id"])
         time.sleep(0.05)
     first = ids[0]
-    expect("~", first[0])
+    expect("@", first[0])
     expect(sorted(ids), ids)
     expect(first, place.ok("show", "t", first)["id"])
 
@@ -169,7 +169,7 @@ def an_unknown_id_is_exit_3_and_named_with_its_topic(place):
     place.add("t", "42")
     place.weir("show", "t", "43").expect_complaint(3, "\"43\"", "\"t\"")
     place.weir("delete", "t", "43").expect_complaint(3, "\"43\"", "\"t\"")
-    place.weir("show", "t", "~0made", "--json").expect_complaint(3, "~0made")
+    place.weir("show", "t", "@0made", "--json").expect_complaint(3, "@0made")
 
 
 @test

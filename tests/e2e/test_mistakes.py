@@ -72,8 +72,8 @@ USAGE = [
     ("add t --id 'a b'",
      'id "a b" is not allowed at byte 2: use printable ASCII without '
      "blanks and braces"),
-    ("add t --id '~mine'",
-     "an id does not begin with ~: weir's own ids do"),
+    ("add t --id '@mine'",
+     "an id does not begin with @: weir's own ids do"),
     ("add t --id '{{a}}'",
      'id "{{a}}" is not allowed at byte 1: use printable ASCII without '
      "blanks and braces"),

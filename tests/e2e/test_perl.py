@@ -28,7 +28,7 @@ def await_done(place, count):
 @test
 def jobs_of_perl_are_run_by_weir(place):
     out, err = communicate(perl(place, "add", "t", "20"))
-    expect(("", 20), (err, out.count("added ~")))
+    expect(("", 20), (err, out.count("added @")))
     place.drain(place.echo())
     expect(list(range(20)), sorted(line["body"]["n"]
                                    for line in place.lines("out")))

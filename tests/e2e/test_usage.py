@@ -138,7 +138,7 @@ def a_duration_without_unit_is_refused(place):
 def an_id_with_a_blank_is_refused(place):
     refused(place, "add", "t", "--id", "a b", words=["id", "a b"])
     refused(place, "add", "t", "--id", "", words=["id"])
-    refused(place, "add", "t", "--id", "~mine", words=["~"])
+    refused(place, "add", "t", "--id", "@mine", words=["@"])
     refused(place, "add", "t", "--id", "x" * 129, words=["128"])
     refused(place, "show", "t", "a b", words=["id", "a b"])
 

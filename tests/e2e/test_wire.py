@@ -125,7 +125,7 @@ def ids_are_made_and_due_times_kept(place):
     wire = open_wire(place)
     name, added, _, _ = wire.add("t", [record(1), record(2)], "r3600000")
     expect(2, added)
-    made = "~%s01" % name.decode()
+    made = "@%s01" % name.decode()
     job = place.ok("show", "t", made)
     expect(("scheduled", 2), (job["state"], job["body"]))
     state, due, found = wire.look("t", made)
@@ -149,7 +149,7 @@ def a_name_that_another_client_staged_is_given_up(place):
     wire.number = ahead
     name, added, refused, _ = wire.add("t", [record("ours")], "r3600000")
     expect((1, []), (added, refused))
-    expect("ours", wire.look("t", "~%s00" % name.decode())[2][-1])
+    expect("ours", wire.look("t", "@%s00" % name.decode())[2][-1])
 
 
 @test
@@ -205,7 +205,7 @@ def an_id_that_no_job_can_have_is_refused_and_its_neighbours_run(place):
     expect(2, len(dead), dead)
     for job in dead:
         expect("malformed", job["reason"])
-        expect_true(re.fullmatch("~[-0-9A-Z_a-z]{12}01", job["id"]), job)
+        expect_true(re.fullmatch("@[-0-9A-Z_a-z]{12}01", job["id"]), job)
     expect(16, place.stats("t")["done_total"])
 
 

@@ -136,7 +136,7 @@ class Weir:
         """State, due time, record and slot of a job; None: there is none."""
         place = self.redis.hget(self.key(topic, b"ids"), job_id)
         slot = b""
-        if place is None and job_id.startswith("~"):
+        if place is None and job_id.startswith("@"):
             place, slot = job_id[1:13].encode(), int(job_id[13:], 16)
         if place is None:
             return None

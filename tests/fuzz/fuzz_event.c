@@ -38,7 +38,7 @@ static void check_id(const struct event *event, const uint8_t *data,
         fuzz_inside(id, data, size);
         return;
     }
-    FUZZ_TRUE(id.len == WEIR__MADE_ID_LEN && event->made_id[0] == '~');
+    FUZZ_TRUE(id.len == WEIR__MADE_ID_LEN && event->made_id[0] == '@');
     FUZZ_TRUE(strlen(event->made_id) <= WEIR__MADE_ID_LEN);
 }
 

@@ -93,20 +93,20 @@ TEST(made_ids_sort_by_slot)
 
     weir__made_id("abcdefghijkl", 9, one);
     weir__made_id("abcdefghijkl", 16, other);
-    EXPECT_STR("~abcdefghijkl09", one);
+    EXPECT_STR("@abcdefghijkl09", one);
     EXPECT_TRUE(strcmp(one, other) < 0);
 }
 
 TEST(other_ids_are_no_places)
 {
     static const char *const ids[] = {"",
-                                      "~",
+                                      "@",
                                       "abcdefghijklm00",
-                                      "~abcdefghijkl0",
-                                      "~abcdefghijkl000",
-                                      "~abcdefghijkl0g",
-                                      "~abcdefghijkl0A",
-                                      "~abcdefghijk.00"};
+                                      "@abcdefghijkl0",
+                                      "@abcdefghijkl000",
+                                      "@abcdefghijkl0g",
+                                      "@abcdefghijkl0A",
+                                      "@abcdefghijk.00"};
     const char *seq;
     unsigned slot;
 

@@ -307,7 +307,7 @@ TEST(many_jobs_run_in_the_order_of_their_due_times)
         EXPECT_TRUE(at_ms >= before);
         before = at_ms;
     }
-    EXPECT_INT(WEIR_TRIAL_DONE, weir_trial_state(trial, "~3000"));
+    EXPECT_INT(WEIR_TRIAL_DONE, weir_trial_state(trial, "@3000"));
     weir_trial_free(trial);
 }
 

@@ -86,7 +86,7 @@ void note(const struct weir_job *job)
     size_t len = strlen(ran);
 
     (void)snprintf(ran + len, sizeof(ran) - len, "%.*s ", (int)id.len,
-                   id.ptr[0] == '~' ? "~" : (const char *)id.ptr);
+                   id.ptr[0] == '@' ? "@" : (const char *)id.ptr);
 }
 
 void follow(struct weir_job *job, const char *id, int64_t delay_ms)

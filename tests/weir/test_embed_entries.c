@@ -181,15 +181,15 @@ TEST(what_is_ready_again_comes_before_what_nobody_took)
     open_kind("kind=list");
     push_all();
     for (int i = 1; i <= 10; i++) {
-        EXPECT_INT(1, redis_int(server, "HSET weir:{t}:held ~%016x %d", i, i));
+        EXPECT_INT(1, redis_int(server, "HSET weir:{t}:held @%016x %d", i, i));
         EXPECT_INT(1,
-                   redis_int(server, "ZADD weir:{t}:wait %d ~%016x", i / 4, i));
+                   redis_int(server, "ZADD weir:{t}:wait %d @%016x", i / 4, i));
     }
     EXPECT_INT(10, redis_int(server, "EVAL %s 1 t",
                              "for i = 1, 10 do redis.call('LPOP', KEYS[1]) "
                              "end return 10"));
     EXPECT_INT(7, page(WEIR_JOB_READY, 7));
-    EXPECT_STR("~0000000000000007", last_id);
+    EXPECT_STR("@0000000000000007", last_id);
     while (page(WEIR_JOB_READY, 7) > 0)
         ;
     expect_all_once();

@@ -37,7 +37,7 @@ TEST(one_answer_tells_what_became_of_each_of_many)
     EXPECT_INT(WEIR_OK, got[0].code);
     EXPECT_STR("a", got_ids[0]);
     EXPECT_INT(WEIR_OK, got[1].code);
-    EXPECT_INT('~', got_ids[1][0]);
+    EXPECT_INT('@', got_ids[1][0]);
     EXPECT_INT(WEIR_EEXISTS, got[2].code);
     EXPECT_STR("a", got_ids[2]);
     EXPECT_INT(WEIR_OK, got[3].code);

@@ -29,8 +29,8 @@ TEST(jobs_that_a_handler_adds_run_after_it)
     await_settled(3);
     EXPECT_INT(0, codes[0]);
     EXPECT_INT(0, codes[1]);
-    EXPECT_TRUE(strcmp(ran, "first second ~ ") == 0 ||
-                strcmp(ran, "first ~ second ") == 0);
+    EXPECT_TRUE(strcmp(ran, "first second @ ") == 0 ||
+                strcmp(ran, "first @ second ") == 0);
     EXPECT_INT(3, last.added_total);
     EXPECT_INT(0, last.ready + last.scheduled + last.running + last.dead);
     EXPECT_STR("", logged);
@@ -162,7 +162,7 @@ TEST(they_may_have_keys_and_priorities_in_any_topic)
 static enum weir_verdict run_wide(void *self, struct weir_job *job)
 {
     (void)self;
-    if (!is_id(job, "~") && weir_job_url(job).len == 0)
+    if (!is_id(job, "@") && weir_job_url(job).len == 0)
         for (int i = 0; i < 20; i++) {
             code_count = 0;
             follow(job, NULL, 3600000 + 1000 * (i % 3));

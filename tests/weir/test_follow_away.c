@@ -46,7 +46,7 @@ TEST(jobs_for_other_topics_come_with_the_verdict)
     serve_other("two");
     add("x");
     await_settled(2);
-    while (strlen(ran) < strlen("a ~ b "))
+    while (strlen(ran) < strlen("a @ b "))
         ev_run(loop, EVRUN_ONCE);
     EXPECT_INT(2, last.added_total);
     EXPECT_INT(1, last.dead);

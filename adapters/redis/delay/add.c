@@ -34,7 +34,7 @@ static void answer(const struct weir__adds *adds, struct weir__item *item,
 {
     const char *id = item->id_len > 0
                          ? (const char *)adds->items.bytes.ptr + item->id_at
-                         : "~";
+                         : "@";
     const char *holder = weir__item_holder(&adds->items, item);
     weir_added_fn fn = item->fn;
 

@@ -95,7 +95,7 @@ static void write_call(struct weir__buf *buf, const struct weir__add_call *call)
         write_when(buf, call, planned);
     }
     if (has_made)
-        weir__resp_str(buf, "~~");
+        weir__resp_str(buf, "@@");
 }
 
 /* One job, whose pack comes as an argument of a script for just that. */

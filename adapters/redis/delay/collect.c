@@ -114,7 +114,7 @@ static bool collect(struct weir__adds *adds, const struct weir__new_job *job,
     adds->topic->shared->collected += items->bytes.len - start;
     adds->has_durability = adds->has_durability || job->durability != 0;
     adds->has_made =
-        adds->has_made || (job->id.len > 0 && job->id.ptr[0] == '~');
+        adds->has_made || (job->id.len > 0 && job->id.ptr[0] == '@');
     adds->has_keys =
         adds->has_keys || weir__item_is_alone(item) || item->lane_len > 0;
     adds->is_mixed = adds->is_mixed || item->group != items->list[0].group;

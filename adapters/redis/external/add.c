@@ -39,11 +39,11 @@ static void on_added(struct weir__request *request, int code,
     weir__topic_log_error(&add->topic->base, "add", code, reply);
     /* Of an entry of a list there is no id before it is taken. */
     if (code != WEIR_OK || reply->type != REDIS_REPLY_STRING)
-        answer(add, code, "~");
+        answer(add, code, "@");
     else if (weir__id_is_sound(weir__slice_of(reply->str, (size_t)reply->len)))
         answer(add, code, reply->str);
     else
-        answer(add, WEIR_ESERVER, "~");
+        answer(add, WEIR_ESERVER, "@");
 }
 
 static void send_add(struct weir__external_add *add)
@@ -55,7 +55,7 @@ static void send_add(struct weir__external_add *add)
     if (!weir__external_write_body(&body, weir__slice_of(add->body, add->len),
                                    topic->place.body)) {
         weir__buf_fini(&body);
-        answer(add, WEIR_ENOMEM, "~");
+        answer(add, WEIR_ENOMEM, "@");
         return;
     }
 
@@ -86,7 +86,7 @@ void weir__external_fail_adds(struct weir__external_topic *topic, int code)
     while (add != NULL) {
         struct weir__external_add *next = add->next;
 
-        answer(add, code, "~");
+        answer(add, code, "@");
         add = next;
     }
 }

@@ -94,9 +94,9 @@ const topicRule = match(/^[A-Za-z0-9._:-]{1,40}$/,
 export const topicOf = (value) => topicRule('topic', value);
 export const prefixOf = match(/^[A-Za-z0-9._:-]{1,32}$/,
                               '1 to 32 of A-Z a-z 0-9 . _ : -');
-const idRule = match(/^["-z|][!-z|~]{0,127}$/, '1 to 128 visible ASCII '
-  + 'characters without { and }, not beginning with ~ or !');
-const anyIdRule = match(/^(~[-\w]{14}|[!-z|~]{1,128})$/, 'that of a job: 1 to '
+const idRule = match(/^["-?A-z|~][!-z|~]{0,127}$/, '1 to 128 visible ASCII '
+  + 'characters without { and }, not beginning with @ or !');
+const anyIdRule = match(/^(@[-\w]{14}|[!-z|~]{1,128})$/, 'that of a job: 1 to '
   + '128 visible ASCII characters');
 /** Also one that weir made. */
 export const anyIdOf = (value) => anyIdRule('id', value);

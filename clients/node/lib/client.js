@@ -198,7 +198,7 @@ export class Client {
 
   async #find(topic, id, verb, timeoutMs) {
     const server = this.#server.within(timeoutMs);
-    const [, name, hex] = /^~([-\w]{12})([0-9a-f]{2})$/.exec(id) ?? [];
+    const [, name, hex] = /^@([-\w]{12})([0-9a-f]{2})$/.exec(id) ?? [];
     const [ids, rec] = server.keys(topic, 'ids rec');
     const index = await server.command('HGET', ids, id);
     const place = String(index ?? name);

@@ -36,7 +36,7 @@ test('a job with an id is added once', async () => {
 test('a job without an id is told the one that was made', async () => {
   const { id, outcome } = await client.add('t', null, { delayMs: 1000 });
   assert.equal(outcome, 'added');
-  assert.match(id, /^~[-\w]{12}00$/);
+  assert.match(id, /^@[-\w]{12}00$/);
   assert.equal((await client.look('t', id)).body, null);
 });
 
@@ -89,7 +89,7 @@ test('a job whose unique key another one has is told that one', async () => {
 
 test('what cannot be a job is refused before anything is sent', async () => {
   const wrong = [['a b', 1, {}], ['t', 1, { id: 'a b' }],
-    ['t', 1, { id: '~a' }], ['t', 1, { delayMs: -1 }],
+    ['t', 1, { id: '@a' }], ['t', 1, { delayMs: -1 }],
     ['t', 1, { delayMs: 1.5 }],
     ['t', 1, { retry: 'soon' }], ['t', 1, { ttlMs: '5s' }],
     ['t', 'x'.repeat(1048577), {}], ['t', 'x'.repeat(1048577), { id: 'a' }]];

@@ -118,7 +118,7 @@ def what_cannot_be_is_refused_and_adds_nothing(place):
     client = open_client(place)
     for args, options in (
             (("a b", 1), {}), (("t", 1), {"id": "{}"}),
-            (("t", 1), {"id": "~" + "0" * 14}), (("t", 1), {"retry": "soon"}),
+            (("t", 1), {"id": "@" + "0" * 14}), (("t", 1), {"retry": "soon"}),
             (("t", 1), {"id": "x", "url": "u" * 2049}),
             (("t", "x" * 1048577), {}), (("t", "x" * 1048577), {"id": "b"})):
         refused(ValueError, client.add, *args, **options)
@@ -284,7 +284,7 @@ def jobs_are_looked_at_and_deleted(place):
     expect(("scheduled", {"n": 1}, 0), (found.state, found.body,
                                         found.attempt))
     expect("ready", client.delete("t", made).state)
-    for gone in (made, "b", "~" + "0" * 14):
+    for gone in (made, "b", "@" + "0" * 14):
         expect(None, client.look("t", gone))
     client.delete("t", "a")
     expect((0, 2), (client.counts("t")["waiting"],

@@ -174,7 +174,7 @@ struct weir_host {
 };
 
 /* What the job is. The id is what it was added with, or what weir made (it
- * then begins with '~'); the url is empty when none was given; the body is one
+ * then begins with '@'); the url is empty when none was given; the body is one
  * msgpack value, checked to be well-formed and at most 32 levels deep. */
 static inline struct weir_slice weir_job_id(const struct weir_job *job)
 {

@@ -60,7 +60,7 @@ WEIR_API void weir_trial_free(struct weir_trial *trial);
 
 /* A job for the handler; everything is copied. Zero means "not given". */
 struct weir_trial_job {
-    const char *id;         /* NULL: "~1", "~2", ... */
+    const char *id;         /* NULL: "@1", "@2", ... */
     const char *json;       /* the body as JSON; NULL: `body` */
     struct weir_slice body; /* the body as msgpack; empty: null */
     int64_t delay_ms;       /* from now */

@@ -55,7 +55,7 @@ TEST(made_ids_are_told_and_come_back_as_ids_that_were_given)
                                 .record = &record};
 
     event_add(host, "a", 1);
-    EXPECT_INT('~', host->last_id[0]);
+    EXPECT_INT('@', host->last_id[0]);
     EXPECT_INT(1, host_claim(host, 300, 3600000));
     EXPECT_STR(host->last_id, run_id(host->runs));
     settle_all(host, WEIR__OUTCOME_DONE);

@@ -34,7 +34,7 @@ TEST(made_ids_sort_by_time_and_run_once)
     for (int i = 0; i < 700; i++)
         host_add(host, NULL, 0);
     AWAIT(host->added == 700);
-    EXPECT_INT('~', host->last_id[0]);
+    EXPECT_INT('@', host->last_id[0]);
     while (host_claim(host, 1000, 60000) > 0)
         while (host->runs != NULL) {
             struct weir__run *run = host_take(host);

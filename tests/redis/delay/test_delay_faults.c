@@ -431,7 +431,7 @@ TEST(a_pack_that_cannot_be_read_arrives_as_malformed_runs)
                             "'weir:{t}:p:*')[1], 'bytes') and 5"));
     EXPECT_INT(3, host_claim(host, 10, 60000));
     EXPECT_TRUE(host->runs->is_malformed);
-    EXPECT_INT('~', host->runs->id.ptr[0]);
+    EXPECT_INT('@', host->runs->id.ptr[0]);
     EXPECT_CONTAINS("cannot be read", world_log);
     host->runs->record.reason = weir__slice_str("malformed");
     host_settle_all(host, WEIR__OUTCOME_DEAD);

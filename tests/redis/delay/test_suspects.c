@@ -212,7 +212,7 @@ TEST(it_names_a_made_id_and_after_somebody_else_has_the_job)
     struct weir__run *run = one->runs;
     char id[WEIR_MAX_ID + 1];
 
-    while (run->id.ptr[0] != '~')
+    while (run->id.ptr[0] != '@')
         run = run->next;
     (void)snprintf(id, sizeof(id), "%s", run_id(run));
     EXPECT_INT(WEIR_OK, host_start(one, run));

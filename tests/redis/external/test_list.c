@@ -42,7 +42,7 @@ TEST(entries_of_any_program_come_in_order_with_their_bodies)
     run = host_take(host);
     EXPECT_TRUE(body_is(run, "\x81\xa1"
                              "a\x01"));
-    EXPECT_STR("~0000000000000001", run_id(run));
+    EXPECT_STR("@0000000000000001", run_id(run));
     EXPECT_INT(3, redis_int(proc, "HLEN weir:{t}:held"));
     host_settle(host, run, WEIR__OUTCOME_DONE);
     run = host_take(host);
@@ -76,7 +76,7 @@ TEST(a_body_that_is_no_value_is_malformed_and_kept_with_the_dead)
     EXPECT_INT(1, redis_int(proc, "RPUSH t %s", "\xff\xff"));
     EXPECT_INT(1, host_claim(host, 10, 60000));
     EXPECT_TRUE(host_take(host)->is_malformed);
-    EXPECT_INT(WEIR_OK, host_requeue(host, "~0000000000000001"));
+    EXPECT_INT(WEIR_OK, host_requeue(host, "@0000000000000001"));
     EXPECT_INT(1, host_claim(host, 10, 60000));
     EXPECT_TRUE(host->runs->is_malformed);
     EXPECT_INT(0, host_dead(host, 10));
@@ -162,13 +162,13 @@ TEST(retries_wait_for_their_time_and_know_what_happened)
     EXPECT_INT(0, host_claim(host, 10, 60000));
     EXPECT_TRUE(host->claimed.next_due_us > 0 &&
                 host->claimed.next_due_us <= 60000000);
-    due_now("wait", "~0000000000000001");
+    due_now("wait", "@0000000000000001");
     EXPECT_TRUE(host_stats(host) == WEIR_OK && host->stats.oldest_us >= 0);
     EXPECT_INT(1, host_claim(host, 10, 60000));
     run = host_take(host);
     EXPECT_INT(1, run->record.counters.attempt);
     EXPECT_INT(1, run->record.body.ptr[0]);
-    EXPECT_STR("~0000000000000001", run_id(run));
+    EXPECT_STR("@0000000000000001", run_id(run));
     host_settle(host, run, WEIR__OUTCOME_DONE);
     host_await_settled(host);
     EXPECT_INT(WEIR_OK, host_stats(host));
@@ -255,7 +255,7 @@ TEST(a_retry_is_handed_to_a_delay_topic)
     EXPECT_TRUE(weir__slice_equal(
         later->runs->record.headers,
         weir__slice_str("\x82\xaaweir.topic\xa1t\xa7weir.id\xb1"
-                        "~0000000000000001")));
+                        "@0000000000000001")));
 }
 
 TEST(a_retry_whose_lease_is_lost_is_not_handed_over)
@@ -292,15 +292,15 @@ TEST(an_entry_that_the_other_topic_cannot_take_is_dead_where_it_came_from)
     EXPECT_STR("", redis_text(proc, "KEYS weir:{t}:o:*"));
     EXPECT_INT(2, host->stats.dead);
     EXPECT_INT(2, host_dead(host, 10));
-    EXPECT_STR("~0000000000000002", host->text[0]);
+    EXPECT_STR("@0000000000000002", host->text[0]);
     EXPECT_STR("later is not of kind delay", host->text[1]);
     EXPECT_STR("undeliverable", host->text[2]);
     EXPECT_STR("\x81\xa1"
                "a\x01",
                host->text[3]);
-    EXPECT_INT(WEIR_OK, host_requeue(host, "~0000000000000001"));
+    EXPECT_INT(WEIR_OK, host_requeue(host, "@0000000000000001"));
     EXPECT_INT(1, host_claim(host, 2, 60000));
-    EXPECT_STR("~0000000000000001", run_id(host->runs));
+    EXPECT_STR("@0000000000000001", run_id(host->runs));
     EXPECT_TRUE(body_is(host->runs, "\xcc\x35"));
     EXPECT_INT(WEIR_OK, host_forget(host, ""));
     host_settle_all(host, WEIR__OUTCOME_DONE);
@@ -552,7 +552,7 @@ TEST(entries_are_listed_by_state_and_purged)
     EXPECT_INT(1, host_list(host, WEIR_JOB_READY, 1));
     EXPECT_STR("\x03", host->text[3]);
     EXPECT_INT(1, host_list(host, WEIR_JOB_RUNNING, 10));
-    EXPECT_STR("~0000000000000002", host->text[0]);
+    EXPECT_STR("@0000000000000002", host->text[0]);
     EXPECT_STR("\x02", host->text[3]);
     EXPECT_INT(1, host_list(host, WEIR_JOB_DEAD, 10));
     EXPECT_INT(WEIR_OK, host_stats(host));
@@ -593,7 +593,7 @@ TEST(only_suspects_that_were_started_are_blamed)
     EXPECT_INT(1, host->runs->blamed);
     EXPECT_INT(2, host->runs->record.counters.crashes);
     EXPECT_INT(0, host->runs->next->blamed);
-    EXPECT_INT(1, redis_int(proc, "ZREM weir:{t}:run ~0000000000000001"));
+    EXPECT_INT(1, redis_int(proc, "ZREM weir:{t}:run @0000000000000001"));
     host->store->ops->start(host->topic, host->runs);
     AWAIT(host->starts == 1);
     EXPECT_INT(WEIR_ENOTFOUND, host->start_code);

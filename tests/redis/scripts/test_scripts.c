@@ -98,7 +98,7 @@ TEST(a_start_is_noted_once_and_only_under_its_token)
     EXPECT_STR("0", start("0000", "3"));
     EXPECT_STR("0", start("0202", script_token));
     EXPECT_STR("running",
-               script_slot("show", "~aaaaaaaaaaaa00", "aaaaaaaaaaaa", "0"));
+               script_slot("show", "@aaaaaaaaaaaa00", "aaaaaaaaaaaa", "0"));
     EXPECT_INT(1, script_reply->element[2]->integer);
 }
 
@@ -166,13 +166,13 @@ TEST(a_job_with_a_made_id_is_found_by_its_slot)
 {
     (void)script_add('a', "9", "r0");
     EXPECT_STR("ready",
-               script_slot("show", "~aaaaaaaaaaaa08", "aaaaaaaaaaaa", "8"));
+               script_slot("show", "@aaaaaaaaaaaa08", "aaaaaaaaaaaa", "8"));
     EXPECT_STR("none",
-               script_slot("show", "~aaaaaaaaaaaa09", "aaaaaaaaaaaa", "9"));
+               script_slot("show", "@aaaaaaaaaaaa09", "aaaaaaaaaaaa", "9"));
     EXPECT_STR("ready",
-               script_slot("delete", "~aaaaaaaaaaaa08", "aaaaaaaaaaaa", "8"));
+               script_slot("delete", "@aaaaaaaaaaaa08", "aaaaaaaaaaaa", "8"));
     EXPECT_STR("none",
-               script_slot("show", "~aaaaaaaaaaaa08", "aaaaaaaaaaaa", "8"));
+               script_slot("show", "@aaaaaaaaaaaa08", "aaaaaaaaaaaa", "8"));
     EXPECT_INT(8, script_stat("waiting"));
 }
 
@@ -213,12 +213,12 @@ TEST(a_job_that_is_moved_to_what_is_no_time_stays_where_it_is)
 TEST(stats_and_purge_leave_topics_of_other_kinds_alone)
 {
     EXPECT_STR("2", script_text("HSET weir:{t}:meta kind list added 1"));
-    EXPECT_STR("1", script_text("ZADD weir:{t}:wait 1 ~0000000000000001"));
+    EXPECT_STR("1", script_text("ZADD weir:{t}:wait 1 @0000000000000001"));
     EXPECT_INT(0, script_stat("ready"));
     EXPECT_INT(0, script_stat("dropped"));
     script_begin(&weir__script_delay_purge,
                  "wait run lease ids meta held due p:");
-    script_arg("~0000000000000001");
+    script_arg("@0000000000000001");
     EXPECT_STR("-1", script_call());
     EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:wait"));
     EXPECT_INT(2, redis_int(script_proc, "HLEN weir:{t}:meta"));

@@ -92,11 +92,11 @@ TEST(an_id_of_more_than_128_bytes_is_refused)
 }
 
 /* It may be that of a job without one. */
-TEST(an_id_that_begins_with_a_tilde_comes_from_an_outbox_only)
+TEST(an_id_that_begins_as_a_made_one_comes_from_an_outbox_only)
 {
-    EXPECT_STR("0 0 -3", script_add('a', "x ~y", "r0"));
+    EXPECT_STR("0 0 -3", script_add('a', "x @y", "r0"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:wait"));
-    script_stage('a', "x ~y");
+    script_stage('a', "x @y");
     EXPECT_STR("2", script_send_on('a'));
     EXPECT_STR("1", script_add('b', "y~", "r0"));
 }

@@ -222,7 +222,7 @@ static const char *slot(const char *op, const char *number, const char *when)
 {
     static char id[16];
 
-    (void)snprintf(id, sizeof(id), "~aaaaaaaaaaaa0%s", number);
+    (void)snprintf(id, sizeof(id), "@aaaaaaaaaaaa0%s", number);
     script_begin(&weir__script_delay_slot, "wait run ids meta");
     script_pack_key('a');
     script_key("dead");
@@ -262,7 +262,7 @@ TEST(a_job_of_a_mixed_pack_needs_the_key_of_the_tables)
     (void)add_mixed('a', "4", FOUR, 4);
     EXPECT_CONTAINS(
         "mixed pack: give the key due",
-        script_slot("delete", "~aaaaaaaaaaaa02", "aaaaaaaaaaaa", "2"));
+        script_slot("delete", "@aaaaaaaaaaaa02", "aaaaaaaaaaaa", "2"));
     EXPECT_STR("aaaaaaaaaaaa0003", waiting());
 }
 

@@ -100,7 +100,7 @@ TEST(a_count_that_is_none_makes_no_name_that_is_none)
         (void)push("", "r0");
         EXPECT_STR("added", script_reply->element[0]->str);
         EXPECT_INT(15, strspn(script_reply->element[1]->str,
-                              "~-_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                              "@-_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
                               "abcdefghijklmnopqrstuvwxyz"));
     }
 }
@@ -188,7 +188,7 @@ static void expect_refused(const char *what)
 
 TEST(a_push_that_is_none_does_nothing)
 {
-    static const char *const ids[] = {"~x", "!x", "a b", "a{", "}", "\x7f"};
+    static const char *const ids[] = {"@x", "!x", "a b", "a{", "}", "\x7f"};
     static const char *const times[] = {"", "0", "r", "r1.5", "p0", "r0 "};
     static const char *const bodies[] = {"{\"a\":1}", "\x92\x01", "\xa3xy",
                                          "text", ""};
@@ -370,7 +370,7 @@ TEST(a_push_may_have_a_key)
 {
     char holder[32];
 
-    EXPECT_TRUE(strncmp("added ~", PUSH_KEY("", "unique", "k"), 7) == 0);
+    EXPECT_TRUE(strncmp("added @", PUSH_KEY("", "unique", "k"), 7) == 0);
     (void)snprintf(holder, sizeof(holder), "held %s",
                    script_reply->element[1]->str);
     EXPECT_STR(holder, PUSH_KEY("", "unique", "k"));

@@ -101,8 +101,8 @@ static const char *claim_list(void)
 static void add_waiting(void)
 {
     (void)redis_text(script_proc, "HSET weir:{t}:meta kind list key %s", "");
-    (void)redis_text(script_proc, "HSET weir:{t}:held ~1 a ~2 b");
-    (void)redis_text(script_proc, "ZADD weir:{t}:wait 1 ~1 1 ~2");
+    (void)redis_text(script_proc, "HSET weir:{t}:held @1 a @2 b");
+    (void)redis_text(script_proc, "ZADD weir:{t}:wait 1 @1 1 @2");
 }
 
 static void leave_list(void)
@@ -156,7 +156,7 @@ static const char *settle_entry(void)
 
     weir__pack_array(&list, 7);
     weir__pack_uint(&list, token);
-    weir__pack_str(&list, "~0000000000000001", 17);
+    weir__pack_str(&list, "@0000000000000001", 17);
     weir__pack_str(&list, "r", 1);
     weir__pack_uint(&list, 5);
     weir__pack_str(&list, "past", 4);
@@ -193,13 +193,13 @@ TEST(a_settle_of_entries_that_ends_with_an_error_settles_none)
 static void add_dead(void)
 {
     (void)redis_text(script_proc, "HSET weir:{t}:meta kind list");
-    (void)redis_text(script_proc, "HSET weir:{t}:held ~1 a");
-    (void)redis_text(script_proc, "ZADD weir:{t}:dead 1 ~1");
+    (void)redis_text(script_proc, "HSET weir:{t}:held @1 a");
+    (void)redis_text(script_proc, "ZADD weir:{t}:dead 1 @1");
 }
 
 static const char *requeue(void)
 {
-    const char *const args[] = {"~1", "", NULL};
+    const char *const args[] = {"@1", "", NULL};
 
     return script_run(&weir__script_external_requeue,
                       "meta wait held past dead", args);

@@ -10,7 +10,7 @@
 #include "adapters/redis/pack.h"
 #include "core/text.h"
 
-/* Jobs under a key. A job whose id weir makes is written as "~a". */
+/* Jobs under a key. A job whose id weir makes is written as "@a". */
 
 static const char keys[] = "wait ids meta idle seen unique due absent";
 static const char *call_slot = "call_slot";
@@ -71,7 +71,7 @@ static void put(struct weir__buf *buf, char letter, const char *id,
     script_arg(rule);
 }
 
-/* The answer, in which made ids are written as "~a". */
+/* The answer, in which made ids are written as "@a". */
 static const char *answer(void)
 {
     static char text[4096];
@@ -82,7 +82,7 @@ static const char *answer(void)
         return from;
     for (; *from != '\0'; from++) {
         *to++ = *from;
-        if (*from == '~') {
+        if (*from == '@') {
             *to++ = from[1];
             from += 14;
         }
@@ -155,7 +155,7 @@ static void claim_and_settle(char letter)
 TEST(a_job_whose_key_is_held_is_refused_and_the_holder_is_told)
 {
     EXPECT_STR("1", add_k('a', "reject until-done"));
-    EXPECT_STR("0 0 512 ~a", add_k('b', "reject until-done"));
+    EXPECT_STR("0 0 512 @a", add_k('b', "reject until-done"));
     EXPECT_STR("1", add('c', "other", "reject until-done"));
     EXPECT_TRUE(!has_pack('b'));
     EXPECT_INT(2, script_stat("waiting"));
@@ -166,7 +166,7 @@ TEST(a_key_is_held_until_its_job_is_done)
 {
     EXPECT_STR("1", add_k('a', "reject until-done"));
     EXPECT_STR("a0000+0", script_claim("1", "9000"));
-    EXPECT_STR("0 0 512 ~a", add_k('b', "reject until-done"));
+    EXPECT_STR("0 0 512 @a", add_k('b', "reject until-done"));
     EXPECT_STR("1", script_settle_one("a0000", id_of('a'), "1"));
     EXPECT_STR("1", add_k('c', "reject until-done"));
     EXPECT_INT(1, redis_int(script_proc, "HLEN weir:{t}:unique"));
@@ -175,17 +175,17 @@ TEST(a_key_is_held_until_its_job_is_done)
 TEST(a_key_is_held_until_its_job_starts)
 {
     EXPECT_STR("1", add_k('a', "reject until-start"));
-    EXPECT_STR("0 0 512 ~a", add_k('b', "reject until-start"));
+    EXPECT_STR("0 0 512 @a", add_k('b', "reject until-start"));
     (void)script_claim("1", "9000");
     EXPECT_STR("1", add_k('c', "reject until-start"));
-    EXPECT_STR("0 0 512 ~c", add_k('d', "reject until-start"));
+    EXPECT_STR("0 0 512 @c", add_k('d', "reject until-start"));
 }
 
 TEST(a_key_is_held_for_a_time_whatever_becomes_of_its_job)
 {
     EXPECT_STR("1", add_k('a', "reject 60000"));
     claim_and_settle('a');
-    EXPECT_STR("0 0 512 ~a", add_k('b', "reject 60000"));
+    EXPECT_STR("0 0 512 @a", add_k('b', "reject 60000"));
     (void)redis_int(script_proc, "EVAL %s 1 weir:{t}:unique",
                     "local entry = redis.call('HGET', KEYS[1], 'k') "
                     "return redis.call('HSET', KEYS[1], 'k', "
@@ -222,15 +222,15 @@ TEST(a_dead_job_holds_its_key_again_when_it_is_requeued_unless_it_was_taken)
     build(&buf, id_of('a'), weir__seq_ms(seq_of('a')));
     EXPECT_INT(1, redis_int(script_proc, "EVAL %s 3 %s %s %s %b",
                             "redis.call('SET', KEYS[1], ARGV[1])"
-                            "redis.call('HSET', KEYS[2], '~aaaaaaaaaaaa00', "
+                            "redis.call('HSET', KEYS[2], '@aaaaaaaaaaaa00', "
                             "'bbbbbbbbbbbb')"
                             "return redis.call('ZADD', KEYS[3], 1, "
                             "'bbbbbbbbbbbb0000')",
                             "weir:{t}:p:bbbbbbbbbbbb", "weir:{t}:ids",
                             "weir:{t}:wait", buf.ptr, buf.len));
     weir__buf_fini(&buf);
-    EXPECT_STR("0 0 512 ~a", add_k('c', "reject until-done"));
-    EXPECT_STR("0 0 512 ~a", add_k('c', "reject until-start"));
+    EXPECT_STR("0 0 512 @a", add_k('c', "reject until-done"));
+    EXPECT_STR("0 0 512 @a", add_k('c', "reject until-start"));
 }
 
 TEST(a_key_that_a_dead_job_had_is_free)
@@ -278,8 +278,8 @@ TEST(a_running_job_is_not_replaced)
 {
     EXPECT_STR("1", add_k('a', "replace until-done"));
     (void)script_claim("1", "9000");
-    EXPECT_STR("0 0 512 ~a", add_k('b', "replace until-done"));
-    EXPECT_STR("0 0 512 ~a", add_k('c', "replace until-start"));
+    EXPECT_STR("0 0 512 @a", add_k('b', "replace until-done"));
+    EXPECT_STR("0 0 512 @a", add_k('c', "replace until-start"));
 }
 
 TEST(a_ready_job_that_is_replaced_is_not_ready_any_more)
@@ -343,7 +343,7 @@ TEST(a_job_that_moved_is_replaced_where_it_is)
     weir__buf_fini(&bytes);
     (void)script_text("ZADD weir:{t}:wait 2000000000000 mmmmmmmmmmmm0002");
     (void)script_text("HINCRBY weir:{t}:meta added 2");
-    EXPECT_STR("0 0 512 ~a", add_k('b', "reject until-done"));
+    EXPECT_STR("0 0 512 @a", add_k('b', "reject until-done"));
     EXPECT_STR("1", add_k('b', "replace until-start"));
     EXPECT_TRUE(waits('b') && waits('m'));
     EXPECT_INT(3, redis_int(script_proc, "ZCARD weir:{t}:wait"));
@@ -425,7 +425,7 @@ TEST(jobs_of_one_call_are_added_in_their_order)
     put(&packs[1], 'b', "", "r0", "k", "replace until-start");
     put(&packs[2], 'c', "", "r0", "k", "reject until-start");
     put(&packs[3], 'd', "", "r0", "other", "reject until-start");
-    EXPECT_STR("3 2 512 ~b", answer());
+    EXPECT_STR("3 2 512 @b", answer());
     EXPECT_TRUE(waits('b') && waits('d') && !waits('a'));
     EXPECT_INT(2, script_stat("waiting"));
     for (size_t i = 0; i < 4; i++)
@@ -437,11 +437,11 @@ TEST(a_repeat_changes_nothing_and_is_told_the_same)
     EXPECT_STR("1", add_k('a', "replace until-start"));
     script_number--;
     EXPECT_STR("0", add_k('a', "replace until-start"));
-    EXPECT_STR("0 0 512 ~a", add_k('b', "reject until-done"));
+    EXPECT_STR("0 0 512 @a", add_k('b', "reject until-done"));
     (void)script_claim("1", "9000");
     EXPECT_STR("1", script_settle_one("a0000", id_of('a'), "1"));
     script_number--;
-    EXPECT_STR("0 0 512 ~a", add_k('b', "reject until-done"));
+    EXPECT_STR("0 0 512 @a", add_k('b', "reject until-done"));
     EXPECT_INT(0, script_stat("waiting"));
     script_number -= 2;
     EXPECT_STR("0 0 -4 ", add_k('c', "reject until-done")); /* it is late */
@@ -454,7 +454,7 @@ TEST(a_full_topic_takes_a_job_only_in_the_place_of_another)
     (void)script_text("HSET weir:{t}:meta max_pending 1");
     EXPECT_STR("0 0 256 ", add('b', "other", "reject until-start"));
     EXPECT_INT(0, redis_int(script_proc, "HEXISTS weir:{t}:unique other"));
-    EXPECT_STR("0 0 512 ~a", add_k('b', "reject until-start"));
+    EXPECT_STR("0 0 512 @a", add_k('b', "reject until-start"));
     EXPECT_STR("1", add_k('b', "replace until-start"));
     expect_alone('b');
 }
@@ -484,7 +484,7 @@ TEST(a_large_job_comes_staged)
     script_arg("r0");
     script_arg("k");
     script_arg("reject until-done");
-    EXPECT_STR("0 0 512 ~a", answer());
+    EXPECT_STR("0 0 512 @a", answer());
     EXPECT_TRUE(!has_pack('b'));
     begin("c");
     script_arg("");
@@ -518,7 +518,7 @@ TEST(what_is_no_job_is_refused)
     for (size_t i = 0; i < sizeof(rules) / sizeof(rules[0]); i++)
         EXPECT_STR("0 0 -3 ", add_k('a', rules[i]));
     EXPECT_STR("0 0 -3 ", add('a', "", "reject until-done"));
-    EXPECT_STR("0 0 -3 ", add_at('a', "~x", "r0", "k", "reject until-done"));
+    EXPECT_STR("0 0 -3 ", add_at('a', "@x", "r0", "k", "reject until-done"));
     EXPECT_STR("0 0 -3 ", add_at('a', "x y", "r0", "k", "reject until-done"));
     EXPECT_STR("0 0 -3 ", add_at('a', "", "p0", "k", "reject until-done"));
     EXPECT_STR("0 0 -3 ", add_at('a', "", "r1.5", "k", "reject until-done"));
@@ -539,7 +539,7 @@ TEST(the_revision_of_the_options_is_told)
     EXPECT_STR("1", add_k('a', "reject until-done"));
     (void)script_text("HSET weir:{t}:meta revision 7");
     EXPECT_STR("1 7", add('b', "other", "reject until-done"));
-    EXPECT_STR("0 0 512 ~a 7", add_k('c', "reject until-done"));
+    EXPECT_STR("0 0 512 @a 7", add_k('c', "reject until-done"));
 }
 
 static const char *add_again(void)

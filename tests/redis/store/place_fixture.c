@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "adapters/redis/conn/private.h"
 #include "adapters/redis/monotonic.h"
 #include "adapters/redis/url.h"
 #include "core/text.h"
@@ -222,6 +223,8 @@ void store_open(int node, int64_t wait_ms)
 {
     store_open_at(node_port(node), wait_ms);
     AWAIT(store->servers->is_up);
+    if (wait_ms > 0)
+        EXPECT_INT(wait_ms, store->servers->commands->options.wait_ms);
 }
 
 void place_open(const struct resp_rule *rules, size_t count,

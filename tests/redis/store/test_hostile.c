@@ -216,14 +216,14 @@ static void expect_refused_id(struct weir_slice bad)
          run = run->next) {
         EXPECT_TRUE(weir__id_is_sound(run->id));
         dead += run->is_malformed &&
-                weir__slice_equal(run->id, weir__slice_str("~Zaaaaaaaaaaa01"));
+                weir__slice_equal(run->id, weir__slice_str("@Zaaaaaaaaaaa01"));
     }
     EXPECT_INT(1, dead);
     EXPECT_INT(4, settle_claimed());
     EXPECT_INT(1, host_dead(host, 10));
-    EXPECT_STR("~Zaaaaaaaaaaa01", host->text[0]);
+    EXPECT_STR("@Zaaaaaaaaaaa01", host->text[0]);
     EXPECT_CONTAINS("1 claimed jobs cannot be read and never run: "
-                    "~Zaaaaaaaaaaa01",
+                    "@Zaaaaaaaaaaa01",
                     world_log);
     EXPECT_INT(2, redis_int(proc, "HLEN weir:{t}:ids")); /* it and "!" */
 }

@@ -348,7 +348,7 @@ TEST(counters_of_entries_that_are_none_count_as_nothing)
         lease_outlive(host, 3);
         host_close(host);
         host = host_open_kind("w2", "list");
-        (void)redis_int(proc, "HSET weir:{t}:past ~0000000000000002 %s",
+        (void)redis_int(proc, "HSET weir:{t}:past @0000000000000002 %s",
                         pasts[i]);
         AWAIT(host_claim(host, 0, 60000) == 0 &&
               redis_int(proc, "ZCARD weir:{t}:wait") == 3);

@@ -93,7 +93,7 @@ TEST(an_entry_of_a_list_too_large_for_an_answer_dies)
     expect_one_runs(host);
     expect_one_dead(host);
     EXPECT_INT(100 << 20, redis_int(proc, "HSTRLEN weir:{t}:held "
-                                          "~0000000000000001"));
+                                          "@0000000000000001"));
     EXPECT_INT(WEIR_OK, host_requeue(host, NULL));
     EXPECT_INT(1, host_claim(host, 1, 60000));
     EXPECT_INT(0, settle_claimed(host));
@@ -110,7 +110,7 @@ TEST(an_entry_too_large_for_an_answer_dies_and_is_kept_with_auto_ack)
     expect_one_runs(host);
     expect_one_dead(host);
     EXPECT_INT(100 << 20, redis_int(proc, "HSTRLEN weir:{t}:held "
-                                          "~0000000000000001"));
+                                          "@0000000000000001"));
     EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:auto weir:{t}:lease"));
 }
 

@@ -67,7 +67,7 @@ TEST(a_topic_is_worked_off_as_soon_as_its_own_server_takes_writes)
 /* That of the pack that the last id names; ids are made of packs' names. */
 static int64_t named_ms(const struct host *host)
 {
-    EXPECT_TRUE(host->last_id[0] == '~');
+    EXPECT_TRUE(host->last_id[0] == '@');
     return weir__seq_ms(host->last_id + 1);
 }
 

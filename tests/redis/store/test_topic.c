@@ -238,7 +238,7 @@ TEST(a_dead_job_whose_id_exists_in_the_other_topic_gets_a_made_one)
     EXPECT_INT(3, host_claim(grave, 10, 60000));
     EXPECT_STR("job-0", run_id(host_take(grave)));
     EXPECT_STR("job-2", run_id(host_take(grave)));
-    EXPECT_INT('~', run_id(grave->runs)[0]);
+    EXPECT_INT('@', run_id(grave->runs)[0]);
     EXPECT_TRUE(grave->runs->record.headers.len > 35);
     EXPECT_MEM("\xde\0\5\xd9\x0aweir.topic\xd9\1t\xd9\7weir.id\xd9\5job-1", 34,
                grave->runs->record.headers.ptr, 34);

@@ -43,7 +43,7 @@ for i = 4, #ARGV, 3 do
   else
     count = count + 1
     local id = ARGV[i]
-    if id == '' then id = string.format('~%015.0f', count) end
+    if id == '' then id = string.format('@%015.0f', count) end
     local record = ARGV[i + 1]
     if due ~= now then record = dated(record, now) end
     added[#added + 1] = message_of(id, due, record)

@@ -11,7 +11,7 @@
 -- ARGV  topic, kind, call slot, number, then for each pack: jobs, header
 --       length, when (due.lua). One more where an outbox sends one pack on:
 --       slots to leave out, one byte each. Such a pack comes whole where there
---       is room for one job. Or '~~', which no outbox sends: jobs are restored,
+--       is room for one job. Or '@@', which no outbox sends: jobs are restored,
 --       and ids may be some that weir made
 -- Reply { added, pack, slot, pack, slot, ... }; the pairs name what was not
 --       added, packs counted from 0: a slot whose id exists already; 256 +
@@ -43,7 +43,7 @@ local last_pack = first_pack + packs - 1
 local due_key = KEYS[last_pack + 1]
 local sent_on = ARGV[first_arg + 3 * packs]
 local takes_made = sent_on ~= nil
-if sent_on == '~~' then sent_on = nil end
+if sent_on == '@@' then sent_on = nil end
 
 local function unstage()
   for index = first_pack, last_pack do
@@ -136,12 +136,12 @@ local function read_ids(key, jobs, header_len)
     return
   end
   -- These no id may have, or begin with; a length may be one of them. Jobs of
-  -- other topics and restored ones bring ids that weir made, with ~.
+  -- other topics and restored ones bring ids that weir made, with @.
   local is_odd = find(header, ' ', at, true) or find(header, '{', at, true) or
                  find(header, '}', at, true) or find(header, '!', at, true) or
                  find(header, '\t', at, true) or
                  find(header, '\127', at, true) or
-                 not takes_made and find(header, '~', at, true)
+                 not takes_made and find(header, '@', at, true)
   local ok, last, names = pcall(cmsgpack.unpack_one, header, 8)
   if not ok or last ~= header_len then return end
   local known = redis.pcall('HMGET', ids, unpack(names, 1, jobs))
@@ -162,7 +162,7 @@ local function read_ids(key, jobs, header_len)
 end
 
 local function is_id(name)
-  return #name <= 128 and (takes_made or byte(name) ~= 126) and
+  return #name <= 128 and (takes_made or byte(name) ~= 64) and
          find(name, '^[^!{}%c\128-\255 ][^{}%c\128-\255 ]*$')
 end
 

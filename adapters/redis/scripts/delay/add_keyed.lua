@@ -66,9 +66,9 @@ local function read_job(i)
   end
   local is_made = id == ''
   if is_made then
-    id = '~' .. seq .. '00'
+    id = '@' .. seq .. '00'
   elseif #id > 128 or not find(id, '^["-z|~][!-z|~]*$') or
-         key ~= '' and byte(id) == 126 then -- what is restored has made ones
+         key ~= '' and byte(id) == 64 then -- what is restored has made ones
     due = nil
   end
   if key .. rule ~= '' then

@@ -202,7 +202,7 @@ end
 local function note_fate(job, record, source)
   local bytes, delay = rewrite(job, record)
   local id = job.id or
-             '~' .. sub(job.of.node, 1, 12) .. string.format('%02x', job.slot)
+             '@' .. sub(job.of.node, 1, 12) .. string.format('%02x', job.slot)
   local list = delay and moves or ends
   local at = #list
   weight = weight + #bytes

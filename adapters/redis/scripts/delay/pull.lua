@@ -230,7 +230,7 @@ local function open_node(node, told)
       local due = due_of(slot)
       local why = fate(record, id, due, ended)
       if why then
-        id = id or '~' .. seq .. string.format('%02x', slot)
+        id = id or '@' .. seq .. string.format('%02x', slot)
         local at = #ends
         ending[#ending + 1] = char(slot)
         ends[at + 1], ends[at + 2], ends[at + 3] = base + slot, id, ''

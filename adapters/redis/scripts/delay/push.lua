@@ -22,9 +22,9 @@ local find, sub, char = string.find, string.sub, string.char
 local NO_VALUE, wrong = 'the body is not one msgpack value', nil
 if #topic > 40 or not find(topic, '^[%w._:-]+$') then
   wrong = 'the topic is not 1 to 40 of A-Z a-z 0-9 . _ : -'
-elseif #id > 128 or id ~= '' and not find(id, '^["-z|][!-z|~]*$') then
+elseif #id > 128 or id ~= '' and not find(id, '^["-?A-z|~][!-z|~]*$') then
   wrong = 'the id is not 1 to 128 bytes from 0x21 to 0x7e without { and }, ' ..
-          'or begins with ~ or !'
+          'or begins with @ or !'
 elseif when ~= 'r0' and
        (#when > 14 or not find(when, '^[ra]%-?%d+$')) then
   wrong = 'the time is not r and a delay in ms, or a and a time in ms'
@@ -151,7 +151,7 @@ for try = 0, 9 do -- a producer may have given the name by chance
   if refused ~= -1 then break end
 end
 if not refused then
-  return { 'added', id ~= '' and id or '~' .. seq .. '00' }
+  return { 'added', id ~= '' and id or '@' .. seq .. '00' }
 elseif refused == 0 then
   return { 'exists', id }
 elseif refused == 256 then

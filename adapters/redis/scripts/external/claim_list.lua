@@ -85,7 +85,7 @@ if #taken > 0 then
   local last = increment(keys.meta, 'taken', #taken, now) - #taken
   local held = {}
   for i = 1, #taken do
-    local id, behind = string.format('~%016.0f', last + i), #reply
+    local id, behind = string.format('@%016.0f', last + i), #reply
     local is_gone = ARGV[6] == '1' and given[i] == taken[i]
     reply[behind + 1], reply[behind + 2] = id, given[i]
     reply[behind + 3], reply[behind + 4] = is_gone and '-' or '', now

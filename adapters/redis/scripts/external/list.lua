@@ -56,7 +56,7 @@ local function give_of_list(from)
   local found = read_end(source, from, most, ARGV[6] == 'right')
   for i, bytes in ipairs(found) do
     if is_full() then break end
-    give('~', now, bytes, tostring(from + i))
+    give('@', now, bytes, tostring(from + i))
   end
   reply[2] = (given < #found or given == most) and 1 or 0
 end

@@ -60,7 +60,7 @@ local function push_unique(is_own)
   for try = 0, 9 do -- a producer may have given the name by chance
     local seq, serial = nil, count + try
     --#include lone_name
-    local own = id ~= '' and id or '~' .. seq .. '00'
+    local own = id ~= '' and id or '@' .. seq .. '00'
     local job = { id = own, seq = seq, pack_key = prefix .. 'p:' .. seq,
                   pack = lone_head(own, #record) .. record,
                   due = math.max(due, now), lane = lane, rule = read,

@@ -67,7 +67,7 @@ end
 -- has there is none.
 local function id_of(pack, seq, slot)
   if not pack.ids then
-    return '~' .. seq .. string.format('%02x', slot), true
+    return '@' .. seq .. string.format('%02x', slot), true
   end
   local id = pack.ids[slot + 1]
   if type(id) == 'string' and #id <= 128 and

@@ -12,7 +12,7 @@ import msgpack
 DEPTH, HEADERS, HEADER = 32, 16, 256  # levels of a body; headers, bytes of one
 YEARS_S = 3650 * 86400  # a delay, a ttl or a window is no longer
 NAME = "[A-Za-z0-9._:-]{1,%d}"
-ID = r'["-z|][!-z|~]{0,127}'
+ID = r'["-?A-z|~][!-z|~]{0,127}'
 UNITS = {"w": 604800000, "d": 86400000, "h": 3600000, "m": 60000, "s": 1000,
          "ms": 1}
 DURATION = "".join("(?:([0-9]{1,12})%s)?" % unit for unit in UNITS)
@@ -79,12 +79,12 @@ def prefix(value: Any) -> str:
 
 def job_id(value: Any) -> str:
     return match("id", value, ID, "1 to 128 visible ASCII characters without "
-                 "{ and }, not beginning with ~ or !")
+                 "{ and }, not beginning with @ or !")
 
 
 def any_id(value: Any) -> str:
     """Also one that weir made."""
-    return match("id", value, "~[-0-9A-Z_a-z]{14}|[!-z|~]{1,128}",
+    return match("id", value, "@[-0-9A-Z_a-z]{14}|[!-z|~]{1,128}",
                  "that of a job: 1 to 128 visible ASCII characters")
 
 

@@ -31,7 +31,7 @@ ANSWER = 10.0  # seconds until a connection counts as lost
 PACK_JOBS, PACK_BYTES = 256, 256 * 1024
 ALPHABET = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 NEW = b"\x98\x01\0\0\0\0\0"  # a record's array, version and five counters
-IS_MADE_ID = "~([-0-9A-Z_a-z]{12})([0-9a-f]{2})"
+IS_MADE_ID = "@([-0-9A-Z_a-z]{12})([0-9a-f]{2})"
 SCRIPTS = {path.stem: path.read_bytes() for path in
            (pathlib.Path(__file__).parent / "scripts").iterdir()}
 SHA1 = {name: hashlib.sha1(text).hexdigest() for name, text in SCRIPTS.items()}
@@ -443,7 +443,7 @@ class Client(Shared):
             (result.full if slot >= 256 else result.exists).append(
                 first + slot % 256)
         if ids is None:
-            result.ids.extend("~%s%02x" % (name, slot)
+            result.ids.extend("@%s%02x" % (name, slot)
                               for slot in range(len(records)))
 
     def counts(self, topic: str, *, timeout: Optional[float] = None
