@@ -289,6 +289,8 @@ static void fill_in(struct weir__server *server,
         conn->name = store->worker;
     if (conn->wait_ms == 0)
         conn->wait_ms = options->wait_ms;
+    if (conn->wait_ms == 0 && weir__cluster_is_one(store))
+        conn->wait_ms = WEIR__CLUSTER_WAIT_MS;
     if (conn->log == NULL)
         conn->log = options->log;
     conn->seed += options->seed;
@@ -313,8 +315,6 @@ static int open_commands(struct weir__server *server)
         conn.on_redirect = weir__place_redirected;
         conn.on_drained = weir__place_drained;
     }
-    if (weir__cluster_is_one(store) && store->options.wait_ms == 0)
-        conn.wait_ms = WEIR__CLUSTER_WAIT_MS;
     fill_in(server, &conn);
     return weir__conn_open(&conn, &server->commands);
 }

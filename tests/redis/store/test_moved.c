@@ -2,6 +2,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/redis/classic/private.h"
+#include "adapters/redis/conn/private.h"
+#include "adapters/redis/store/cluster.h"
 #include "adapters/redis/store/lease.h"
 #include "tests/redis/bounded/bounded_fixture.h"
 #include "tests/redis/store/front_fixture.h"
@@ -192,6 +195,24 @@ TEST(consumers_find_their_queue_where_nobody_else_is_told)
     EXPECT_TRUE(front_heard(0, weir__script_classic_poll.sha1) <= TRIES);
     host_add(host, "a", 0);
     AWAIT(host_claim(host, 1, 60000) == 1);
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    host_await_settled(host);
+}
+
+/* A verdict of theirs would be given up sooner than those of others. */
+TEST(a_consumer_waits_for_its_node_as_long_as_the_commands_do)
+{
+    const struct weir__conn *conn;
+    struct host *host;
+
+    fronts_prepare(NULL);
+    fronts_run_moved(weir__script_classic_poll.sha1);
+    host = host_open_as("w1", "concurrent",
+                        (const char *const[]){"delay=0ms", NULL});
+    host_add(host, "a", 0);
+    AWAIT(host_claim(host, 1, 60000) == 1);
+    conn = weir__classic_topic_of(host->topic)->consumers[0]->conn;
+    EXPECT_INT(WEIR__CLUSTER_WAIT_MS, conn->options.wait_ms);
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
 }
