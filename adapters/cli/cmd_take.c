@@ -1,42 +1,28 @@
 /* SPDX-License-Identifier: MIT */
 
-/* weir take, settle and renew: jobs for whoever asks for them, as a shell does.
- *
- * A take lets go of its jobs, and their leases last. A settle adopts them: it
- * serves the topic, its claims bring what the tokens name, and its handler
- * gives the verdict that the command was told. */
+/* weir take: jobs for whoever asks for them, as a shell does. A take lets go of
+ * its jobs, and their leases last until cmd_settle.c ends or renews them. */
 
-#include "adapters/cli/client.h"
-#include "adapters/cli/options.h"
+#include "adapters/cli/take.h"
+
 #include "adapters/cli/output.h"
 #include "adapters/weir/facade.h"
 
 #include <inttypes.h>
+#include <poll.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-static const int64_t lease_default_ms = 60000;
-
-static const struct weir__bounds lease_bounds = {300, 3600000, "300ms to 1h"};
+const struct weir__bounds weir__take_lease_bounds = {300, 3600000,
+                                                     "300ms to 1h"};
 static const struct weir__bounds delay_bounds = {0, INT64_C(315360000000),
                                                  "0ms to 3650d"};
 
-/* The sentence of a request that was not even sent; else of its answer. */
-static enum weir__exit refuse(struct weir__client *client, int code,
-                              const char *topic, const char *doing)
-{
-    if (code == WEIR_EKIND) {
-        weir__complain("%s: topic \"%s\" is of kind %s; this is for topics of "
-                       "kind delay",
-                       doing, topic, client->kind);
-        return WEIR__EXIT_USAGE;
-    }
-    return weir__client_exit(client, code, doing);
-}
-
-/* Connected, and the topic's kind is known and right. */
-static enum weir__exit open_topic(struct weir__client *client,
-                                  const struct weir__cli *cli,
-                                  const char *topic, const char *doing)
+enum weir__exit weir__take_open(struct weir__client *client,
+                                const struct weir__cli *cli, const char *topic,
+                                const char *doing)
 {
     enum weir__exit rc;
 
@@ -47,8 +33,12 @@ static enum weir__exit open_topic(struct weir__client *client,
         return rc;
     rc = weir__client_know(client, topic);
     if (rc == WEIR__EXIT_NONE && client->kind[0] != '\0' &&
-        strcmp(client->kind, "delay") != 0)
-        rc = refuse(client, WEIR_EKIND, topic, doing);
+        strcmp(client->kind, "delay") != 0) {
+        weir__complain("%s: topic \"%s\" is of kind %s; this is for topics of "
+                       "kind delay",
+                       doing, topic, client->kind);
+        rc = WEIR__EXIT_USAGE;
+    }
     if (rc != WEIR__EXIT_NONE)
         weir__client_close(client);
     return rc;
@@ -56,9 +46,11 @@ static enum weir__exit open_topic(struct weir__client *client,
 
 /* --- take --------------------------------------------------------------- */
 
-enum { LIMIT, LEASE, WAIT };
+enum { LIMIT, LEASE, WAIT, FOLLOW };
 
 static const double end_limit_s = 5.0;
+static const double look_s = 0.01; /* at what the pipe holds */
+static const double gone_s = 1.0;  /* for a reader that ended */
 
 static const struct weir__flag take_flags[] = {
     [LIMIT] = {"limit", "N", "at most so many jobs, 1 to 1000 (default: 1)"},
@@ -67,7 +59,10 @@ static const struct weir__flag take_flags[] = {
                "300ms to 1h (default: 1m)"},
     [WAIT] = {"wait", "D",
               "how long to wait for the first one, up to 3650d\n"
-              "(default: 0ms)"},
+              "(default: 0ms, with --follow 3650d)"},
+    [FOLLOW] = {"follow", NULL,
+                "into a pipe: take the next job when the last one\n"
+                "was read from it"},
 };
 
 struct take {
@@ -77,6 +72,8 @@ struct take {
     int64_t limit, lease_ms, wait_ms;
     size_t count;   /* printed */
     bool is_broken; /* a job could not be printed: all go back */
+    bool is_following;
+    struct weir_take *unread; /* of --follow: it lies in the pipe */
     struct ev_timer timer;
 };
 
@@ -101,6 +98,109 @@ static bool print_taken(const struct take *take, const struct weir_take *taken)
     return ferror(stdout) == 0;
 }
 
+/* --- one after the other -------------------------------------------------- */
+
+static void on_taken(int code, struct weir_take *const *takes, size_t count,
+                     void *arg);
+
+static int begin_take(struct take *take, struct weir_error *err)
+{
+    char lease[32];
+    const char *const pinned[] = {lease, NULL};
+    const struct weir_take_options options = {
+        .limit = (size_t)take->limit,
+        .wait_ms = take->wait_ms,
+        .overrides = pinned,
+        .fn = on_taken,
+        .arg = take,
+    };
+
+    (void)snprintf(lease, sizeof(lease), "lease=%" PRId64 "ms", take->lease_ms);
+    return weir_reactor_take(take->client.reactor, take->topic, &options, err);
+}
+
+static bool is_reader_gone(void)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO};
+
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
+static bool is_pipe_empty(void)
+{
+    int unread = 0;
+
+    return ioctl(STDOUT_FILENO, FIONREAD, &unread) < 0 || unread == 0;
+}
+
+static void look_again(struct take *take)
+{
+    take->timer.repeat = take->unread != NULL ? look_s : gone_s;
+    ev_timer_again(take->client.loop, &take->timer);
+}
+
+/* A job is the reader's when the pipe is empty. Until then the reactor renews
+ * its lease. */
+static void on_look(struct ev_loop *loop, struct ev_timer *timer, int events)
+{
+    struct take *take = timer->data;
+    struct weir_error err;
+    int rc = WEIR_OK;
+
+    (void)loop;
+    (void)events;
+    if (take->unread != NULL && is_pipe_empty()) {
+        rc = weir_take_let_go(take->unread);
+        take->unread = NULL;
+        if (rc == WEIR_OK)
+            rc = begin_take(take, &err);
+    }
+    if (rc < 0 || is_reader_gone())
+        weir__client_finish(&take->client, rc);
+    else
+        look_again(take);
+}
+
+static void follow(struct take *take, struct weir_take *taken)
+{
+    take->unread = taken;
+    look_again(take);
+}
+
+/* What nobody can read any more goes back. */
+static void end_follow(struct take *take)
+{
+    ev_timer_stop(take->client.loop, &take->timer);
+    if (take->unread == NULL)
+        return;
+    if ((is_reader_gone() ? weir_take_give_back(take->unread, NULL, NULL)
+                          : weir_take_let_go(take->unread)) < 0)
+        return; /* the reactor is being freed */
+    take->unread = NULL;
+}
+
+/* False, with a sentence: stdout is no pipe, or several jobs are wanted. */
+static bool may_follow(const struct take *take, const struct weir__args *args)
+{
+    struct stat out;
+
+    if (!take->is_following)
+        return true;
+    if (args->value[LIMIT] != NULL) {
+        weir__complain("take: --follow takes one job after the other; leave "
+                       "--limit out");
+        return false;
+    }
+    if (fstat(STDOUT_FILENO, &out) == 0 && S_ISFIFO(out.st_mode))
+        return true;
+    weir__complain("take: --follow needs a pipe: weir take %s --follow | while "
+                   "read -r token id body; do ...; done",
+                   take->topic);
+    return false;
+}
+
+/* --- what was taken ------------------------------------------------------- */
+
 static void on_taken(int code, struct weir_take *const *takes, size_t count,
                      void *arg)
 {
@@ -109,7 +209,11 @@ static void on_taken(int code, struct weir_take *const *takes, size_t count,
     for (size_t i = 0; i < count && !take->is_broken; i++)
         take->is_broken = !print_taken(take, takes[i]);
     take->is_broken = fflush(stdout) != 0 || take->is_broken;
-    take->count = count;
+    take->count += count;
+    if (take->is_following && count > 0 && !take->is_broken) {
+        follow(take, takes[0]);
+        return;
+    }
     for (size_t i = 0; i < count; i++)
         if ((take->is_broken ? weir_take_give_back(takes[i], NULL, NULL)
                              : weir_take_let_go(takes[i])) < 0)
@@ -134,22 +238,6 @@ static void on_end_limit(struct ev_loop *loop, struct ev_timer *timer,
 static void on_interrupt(void *arg)
 {
     weir__client_finish(arg, WEIR_OK);
-}
-
-static int begin_take(struct take *take, struct weir_error *err)
-{
-    char lease[32];
-    const char *const pinned[] = {lease, NULL};
-    const struct weir_take_options options = {
-        .limit = (size_t)take->limit,
-        .wait_ms = take->wait_ms,
-        .overrides = pinned,
-        .fn = on_taken,
-        .arg = take,
-    };
-
-    (void)snprintf(lease, sizeof(lease), "lease=%" PRId64 "ms", take->lease_ms);
-    return weir_reactor_take(take->client.reactor, take->topic, &options, err);
 }
 
 /* What came beside them goes back, or comes back where the server does not
@@ -177,15 +265,20 @@ static enum weir__exit run_opened(struct take *take)
 
     if (client->kind[0] == '\0' && take->wait_ms == 0)
         return weir__client_not_found(client, take->topic, NULL);
+    ev_timer_init(&take->timer, on_look, gone_s, gone_s);
+    take->timer.data = take;
     if (!weir__told(begin_take(take, &err), &err))
         return WEIR__EXIT_FAILED;
     weir__client_on_signal(client, on_interrupt, client);
+    if (take->is_following)
+        look_again(take);
     code = weir__client_wait(client);
+    end_follow(take);
     if (code == WEIR_OK)
         code = end_take(take);
     if (code < 0)
         return weir__client_exit(client, code, "take");
-    if (take->is_broken) {
+    if (take->is_broken && !(take->is_following && is_reader_gone())) {
         weir__complain("take: the jobs could not be printed, they went back");
         return WEIR__EXIT_FAILED;
     }
@@ -199,21 +292,26 @@ static enum weir__exit run_take(const struct weir__cli *cli,
     struct take take = {.cli = cli,
                         .topic = args->operand[0],
                         .limit = 1,
-                        .lease_ms = lease_default_ms};
+                        .lease_ms = WEIR__TAKE_LEASE_MS,
+                        .is_following = args->value[FOLLOW] != NULL};
     struct weir_error err = {0};
     enum weir__exit rc;
 
-    if (!weir__told(weir__value_number("--limit", args->value[LIMIT], limit,
+    if (take.is_following)
+        take.wait_ms = delay_bounds.max;
+    if (!may_follow(&take, args) ||
+        !weir__told(weir__value_number("--limit", args->value[LIMIT], limit,
                                        &take.limit, &err),
                     &err) ||
         !weir__told(weir__value_duration("--lease", args->value[LEASE],
-                                         lease_bounds, &take.lease_ms, &err),
+                                         weir__take_lease_bounds,
+                                         &take.lease_ms, &err),
                     &err) ||
         !weir__told(weir__value_duration("--wait", args->value[WAIT],
                                          delay_bounds, &take.wait_ms, &err),
                     &err))
         return WEIR__EXIT_USAGE;
-    rc = open_topic(&take.client, cli, take.topic, "take");
+    rc = weir__take_open(&take.client, cli, take.topic, "take");
     if (rc != WEIR__EXIT_NONE)
         return rc;
     rc = run_opened(&take);
@@ -232,281 +330,10 @@ const struct weir__command weir__cmd_take = {
         "They are yours until their\nlease ends: settle or renew them by their "
         "tokens before. Those that are not come\nback then, and that counts "
         "as a crash (max_crashes). Of topics of kind delay.",
-    .example = "weir take mail --wait 10s | while read -r token id body; do\n"
+    .example = "weir take mail --follow | while read -r token id body; do\n"
                "    send \"$body\" && weir settle mail \"$token\" --done ||\n"
                "        weir settle mail \"$token\" --retry\n  done",
     .exits = "0 taken, 1 failed, 2 wrong usage, or another kind of topic,\n"
              "  3 no such topic, or nothing is due, 5 server unreachable",
     .run = run_take,
-};
-
-/* --- settle ------------------------------------------------------------- */
-
-enum { DONE, RETRY, SNOOZE, FAIL, VERDICTS, DELAY = VERDICTS, ERROR };
-
-static const struct weir__flag settle_flags[] = {
-    [DONE] = {"done", NULL, "they are done"},
-    [RETRY] = {"retry", NULL, "they failed and run again, by their ladder"},
-    [SNOOZE] = {"snooze", "D", "they run again after this time, as no failure"},
-    [FAIL] = {"fail", NULL, "they failed for good and are dead"},
-    [DELAY] = {"delay", "D", "of --retry: after this time, not by the ladder"},
-    [ERROR] = {"error", "TEXT", "of --retry and --fail: why"},
-};
-
-static const double settle_limit_s = 30.0; /* until all is answered */
-
-struct settle {
-    struct weir__client client;
-    const char *topic, *error;
-    const char *const *tokens;
-    size_t count, ran; /* tokens, jobs that were there */
-    int verdict;       /* a flag */
-    int64_t delay_ms;
-    bool has_delay, is_late;
-    struct ev_timer limit;
-};
-
-static enum weir_verdict on_job(void *self, struct weir_job *job)
-{
-    struct settle *settle = self;
-
-    settle->ran++;
-    if (settle->verdict == SNOOZE)
-        return weir_snooze(job, settle->delay_ms);
-    if (settle->verdict == FAIL)
-        return weir_fail(job, settle->error);
-    if (settle->verdict == RETRY && settle->has_delay)
-        return weir_retry_after(job, settle->delay_ms, settle->error);
-    return settle->verdict == RETRY ? weir_retry(job, settle->error)
-                                    : WEIR_DONE;
-}
-
-static void on_all(const char *topic, void *arg)
-{
-    (void)topic;
-    weir__client_finish(arg, WEIR_OK);
-}
-
-static void on_late(struct ev_loop *loop, struct ev_timer *timer, int events)
-{
-    struct settle *settle = timer->data;
-
-    (void)loop;
-    (void)events;
-    settle->is_late = true;
-    weir__client_finish(&settle->client, WEIR_OK);
-}
-
-static enum weir__exit print_settled(const struct settle *settle)
-{
-    struct weir_totals totals;
-    size_t missing;
-    enum weir__exit rc;
-
-    weir_reactor_totals(settle->client.reactor, &totals);
-    missing = settle->count - settle->ran + (size_t)totals.refused;
-    rc = weir__print_count(settle->client.cli, settle->topic, "settled",
-                           settle->count - missing);
-    if (missing == 0)
-        return rc;
-    weir__complain("settle: %zu of %zu jobs of topic \"%s\" are not yours any "
-                   "more: their lease ended, or they were settled or deleted",
-                   missing, settle->count, settle->topic);
-    return WEIR__EXIT_NOT_FOUND;
-}
-
-static enum weir__exit settle_opened(struct settle *settle)
-{
-    const struct weir_topic_options options = {.run = on_job, .self = settle};
-    struct weir__client *client = &settle->client;
-    struct weir_error err = {0};
-    int code = WEIR_OK;
-
-    for (size_t i = 0; i < settle->count && code == WEIR_OK; i++)
-        code = weir__facade_adopt(client->reactor, settle->topic,
-                                  settle->tokens[i]);
-    if (code < 0)
-        return weir__client_exit(client, code, "settle");
-    weir_reactor_on_idle(client->reactor, on_all, client);
-    code = weir_reactor_serve(client->reactor, settle->topic, &options, &err);
-    if (!weir__told(code, &err))
-        return WEIR__EXIT_FAILED;
-    ev_timer_init(&settle->limit, on_late, settle_limit_s, 0.0);
-    settle->limit.data = settle;
-    ev_now_update(client->loop);
-    ev_timer_start(client->loop, &settle->limit);
-    code = weir__client_wait(client);
-    ev_timer_stop(client->loop, &settle->limit);
-    if (code < 0)
-        return weir__client_exit(client, code, "settle");
-    if (!settle->is_late)
-        return print_settled(settle);
-    weir__complain("settle: the server did not take the verdicts within 30 s; "
-                   "settle again before the leases end");
-    return WEIR__EXIT_FAILED;
-}
-
-/* Exactly one verdict, and what goes with it. */
-static bool read_verdict(const struct weir__args *args, struct settle *settle)
-{
-    const char *const *value = args->value;
-    struct weir_error err = {0};
-    int verdicts = 0;
-
-    for (int i = 0; i < VERDICTS; i++)
-        if (value[i] != NULL) {
-            settle->verdict = i;
-            verdicts++;
-        }
-    if (verdicts != 1) {
-        weir__complain("settle needs one of --done, --retry, --snooze D and "
-                       "--fail; see weir settle --help");
-        return false;
-    }
-    if ((value[DELAY] != NULL && settle->verdict != RETRY) ||
-        (value[ERROR] != NULL && settle->verdict != RETRY &&
-         settle->verdict != FAIL)) {
-        weir__complain("--delay goes with --retry, --error with --retry or "
-                       "--fail");
-        return false;
-    }
-    settle->error = value[ERROR];
-    settle->has_delay = value[DELAY] != NULL;
-    return weir__told(weir__value_duration("--snooze", value[SNOOZE],
-                                           delay_bounds, &settle->delay_ms,
-                                           &err),
-                      &err) &&
-           weir__told(weir__value_duration("--delay", value[DELAY],
-                                           delay_bounds, &settle->delay_ms,
-                                           &err),
-                      &err);
-}
-
-/* TOPIC TOKEN...: the tokens. False, with a sentence: one is none. */
-static bool check_tokens(const struct weir__args *args)
-{
-    for (size_t i = 1; i < args->operand_count; i++)
-        if (!weir__token_is_sound(args->operand[i])) {
-            weir__complain("\"%.80s\" is no token of weir take",
-                           args->operand[i]);
-            return false;
-        }
-    return true;
-}
-
-static enum weir__exit run_settle(const struct weir__cli *cli,
-                                  const struct weir__args *args)
-{
-    struct settle settle = {.topic = args->operand[0],
-                            .tokens = args->operand + 1,
-                            .count = args->operand_count - 1};
-    enum weir__exit rc;
-
-    if (!read_verdict(args, &settle) || !check_tokens(args))
-        return WEIR__EXIT_USAGE;
-    rc = open_topic(&settle.client, cli, settle.topic, "settle");
-    if (rc != WEIR__EXIT_NONE)
-        return rc;
-    rc = settle_opened(&settle);
-    weir__client_close(&settle.client);
-    return rc;
-}
-
-const struct weir__command weir__cmd_settle = {
-    .name = "settle",
-    .operands = "TOPIC TOKEN...",
-    WEIR__FLAGS(settle_flags),
-    .summary = "Say what became of jobs that were taken",
-    .details =
-        "Tokens are those that weir take printed. One verdict holds for all of "
-        "them; a\nretry that the ladder has no step for makes the job dead. "
-        "With --json:\n{\"topic\",\"settled\"}, the count.",
-    .example = "weir settle mail \"$token\" --retry --error 'no connection'",
-    .exits = "0 settled, 1 failed, 2 wrong usage, or another kind of topic,\n"
-             "  3 a lease ended, or the job was settled or deleted, 5 server\n"
-             "  unreachable",
-    .run = run_settle,
-};
-
-/* --- renew -------------------------------------------------------------- */
-
-static const struct weir__flag renew_flags[] = {
-    {"lease", "D", "from now on, 300ms to 1h (default: 1m)"},
-};
-
-struct renew {
-    struct weir__client client;
-    uint64_t lost;
-};
-
-static void on_renewed(int code, uint64_t lost, void *arg)
-{
-    struct renew *renew = arg;
-
-    renew->lost = lost;
-    weir__client_finish(&renew->client, code);
-}
-
-static enum weir__exit renew_opened(struct renew *renew,
-                                    const struct weir__args *args,
-                                    int64_t lease_ms)
-{
-    struct weir__client *client = &renew->client;
-    const char *topic = args->operand[0];
-    const struct weir__prolong what = {
-        .tokens = args->operand + 1,
-        .count = args->operand_count - 1,
-        .lease_ms = lease_ms,
-    };
-    enum weir__exit rc;
-    int code =
-        weir__facade_prolong(client->reactor, topic, &what, on_renewed, renew);
-
-    if (code == WEIR_OK)
-        code = weir__client_wait(client);
-    if (code < 0)
-        return weir__client_exit(client, code, "renew");
-    rc = weir__print_count(client->cli, topic, "renewed",
-                           what.count - renew->lost);
-    if (renew->lost == 0)
-        return rc;
-    weir__complain("renew: %" PRIu64 " of %zu leases in topic \"%s\" have "
-                   "ended",
-                   renew->lost, what.count, topic);
-    return WEIR__EXIT_NOT_FOUND;
-}
-
-static enum weir__exit run_renew(const struct weir__cli *cli,
-                                 const struct weir__args *args)
-{
-    int64_t lease_ms = lease_default_ms;
-    struct renew renew = {.lost = 0};
-    struct weir_error err = {0};
-    enum weir__exit rc;
-
-    if (!weir__told(weir__value_duration("--lease", args->value[0],
-                                         lease_bounds, &lease_ms, &err),
-                    &err) ||
-        !check_tokens(args))
-        return WEIR__EXIT_USAGE;
-    rc = open_topic(&renew.client, cli, args->operand[0], "renew");
-    if (rc != WEIR__EXIT_NONE)
-        return rc;
-    rc = renew_opened(&renew, args, lease_ms);
-    weir__client_close(&renew.client);
-    return rc;
-}
-
-const struct weir__command weir__cmd_renew = {
-    .name = "renew",
-    .operands = "TOPIC TOKEN...",
-    WEIR__FLAGS(renew_flags),
-    .summary = "Keep jobs that were taken for longer",
-    .details = "Tokens are those that weir take printed. Jobs of one take have "
-               "one lease, which\nis renewed with each of them. With --json: "
-               "{\"topic\",\"renewed\"}, the count.",
-    .example = "weir renew mail \"$token\" --lease 5m",
-    .exits = "0 renewed, 2 wrong usage, or another kind of topic, 3 a lease\n"
-             "  ended, 5 server unreachable",
-    .run = run_renew,
 };

@@ -5,7 +5,7 @@ import json
 import signal
 
 from e2e import (WEIR, communicate, eventually, expect, expect_in, expect_true,
-                 run, stop_cleanly, test)
+                 run, stop_cleanly, test, wait)
 from redis_server import use_good_plugins
 from sentinel import Trio
 
@@ -196,6 +196,43 @@ def a_take_whose_output_is_full_gives_the_jobs_back(place):
     expect_in("could not be printed, they went back", done.stderr)
     job = place.ok("show", "t", "a")
     expect(("ready", 0), (job["state"], job["crashes"]))
+
+
+@test
+def a_take_that_follows_takes_the_next_job_when_the_last_one_was_read(place):
+    add_pack(place, 5)
+    loop = ("%s take t --follow --wait 1s | while read -r token id body; do "
+            "echo $id; %s settle t $token --done; done" % (WEIR, WEIR))
+    done = run(["sh", "-c", loop], env=place.env)
+    expect((0, ""), (done.returncode, done.stderr))
+    expect([str(i) for i in range(5)], done.stdout.split("\n")[0:10:2])
+    expect(5, place.stats("t")["done_total"])
+
+
+@test
+def what_a_reader_left_in_the_pipe_goes_back(place):
+    add_pack(place, 5)
+    taker = place.start("take", "t", "--follow")
+    expect("0", taker.stdout.readline().split()[1])
+    eventually(lambda: place.stats("t")["running"] == 2, "it took the next one")
+    expect(3, place.stats("t")["ready"])
+    taker.stdout.close()
+    expect(0, wait(taker))
+    job = place.ok("show", "t", "1")
+    expect(("ready", 0), (job["state"], job["crashes"]))
+    expect("running", state(place, "0"))
+
+
+@test
+def a_take_follows_into_pipes_only(place):
+    place.add("t", "a")
+    with open(place.path("jobs"), "w", encoding="ascii") as file:
+        done = run([WEIR, "take", "t", "--follow"], env=place.env, stdout=file)
+    expect(2, done.returncode)
+    expect_in("--follow needs a pipe: weir take t --follow | while", done.stderr)
+    place.weir("take", "t", "--follow", "--limit", "2").expect_complaint(
+        2, "leave --limit out")
+    expect("ready", state(place, "a"))
 
 
 @test
