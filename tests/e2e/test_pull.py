@@ -19,7 +19,7 @@ def a_job_comes_as_it_was_added(place):
     wire = Wire(place)
     wire.push("a", {"n": 2 ** 63 + 5}, "r0", "retry", "1s", "header:k", "v")
     made = wire.push("", -(2 ** 63))
-    first, other = sorted(wire.pull(), key=lambda job: job.id)
+    other, first = sorted(wire.pull(), key=lambda job: job.id)
     expect(("a", msgpack.packb({"n": 2 ** 63 + 5}), 0,
             {"retry": "1s", "headers": {"k": "v"}}),
            (first.id, first.body, first.attempt, first.options))
