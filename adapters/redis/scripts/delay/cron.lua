@@ -60,7 +60,11 @@ end
 
 local id = name .. '@next'
 if (call('HGET', ids, id) or '') ~= seq then return { 'moved' } end
-local state, from, old_at, old = read_schedule(call('HGET', cron, name))
+local stored = call('HGET', cron, name)
+local state, from, old_at, old = read_schedule(stored)
+if not state and stored and (verb == 'delete' or verb == 'set') then
+  state = find_tick(name) and 'A' or 'P' -- of one that cannot be read
+end
 if verb ~= 'set' and not state then return { 'none' } end
 if seq ~= '' and (not state or state == 'P' and verb == 'resume') and
    not is_lost(sub(wait, 1, -5), seq, id) then
