@@ -152,6 +152,7 @@ struct weir__cron_change {
 /* A schedule as it is stored; borrowed. */
 struct weir__cron_entry {
     struct weir_slice name;
+    const char *why; /* NULL; else what is wrong with it: no record is here */
     struct weir__record record;
     bool is_paused, has_tick;
     int64_t from_ms, now_ms;

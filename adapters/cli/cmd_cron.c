@@ -295,6 +295,12 @@ static struct json_object *json_of(const struct weir__ask *ask,
     const struct weir_cron *cron = &info->cron;
     struct json_object *body = NULL;
 
+    if (info->why != NULL)
+        return WEIR__OBJECT(weir__field_str("topic", ask->topic),
+                            weir__field_str("name", cron->name),
+                            weir__field_bool("paused", info->is_paused),
+                            weir__field_bool("tick", info->has_tick),
+                            weir__field_str("error", info->why));
     if (weir__json_from_msgpack(cron->body, &body) < 0)
         return NULL;
     return WEIR__OBJECT(
@@ -338,6 +344,10 @@ static void print_row(const struct weir__ask *ask,
     if (info->next_ms > 0)
         weir__time_print(info->next_ms, next);
     weir__print("%s  %s  ", ask->topic, info->cron.name);
+    if (info->why != NULL) {
+        weir__print("cannot be read: %s\n", info->why);
+        return;
+    }
     print_times(&info->cron);
     weir__print("  %s\n", info->is_paused  ? "paused"
                           : info->has_tick ? next
@@ -383,6 +393,9 @@ static void print_shown(const struct weir__ask *ask,
 
     print_field("topic", ask->topic);
     print_field("name", cron->name);
+    print_field("error", info->why);
+    if (info->why != NULL)
+        return;
     print_field("at", cron->at);
     print_span("every", cron->every_ms);
     print_field("zone", cron->zone);
@@ -490,8 +503,10 @@ const struct weir__command weir__cmd_cron_list = {
     WEIR__FLAGS(list_flags),
     .summary = "List schedules",
     .details = "One a line, with its topic, its times and the next one, or no "
-               "tick: a job that\na client added has the id NAME@next. With "
-               "--json an array of\n" SCHEDULE_JSON ".",
+               "tick: a job that\na client added has the id NAME@next; or why "
+               "it cannot be read: set it again, or\ndelete it. With --json "
+               "an array of\n" SCHEDULE_JSON
+               ";\none that cannot be read has \"error\" instead of times.",
     .example = "weir cron list",
     .exits = "0 listed, also when there are none, 2 wrong usage,\n"
              "  5 server unreachable",
@@ -551,6 +566,12 @@ static void on_found(int code, const struct weir_cron_info *info, void *arg)
     if (strcmp(info->cron.name, name_of(ask)) != 0)
         return;
     ask->is_more = true;
+    if (info->why != NULL) {
+        (void)snprintf(ask->text, sizeof(ask->text), "schedule \"%s\": %s",
+                       name_of(ask), info->why); /* fits */
+        weir__client_finish(&ask->client, WEIR_EINVAL);
+        return;
+    }
     code = add_now(ask, info);
     if (code < 0)
         weir__client_finish(&ask->client, code);

@@ -5,6 +5,7 @@
 #include "adapters/cli/blame.h"
 #include "adapters/cli/client.h"
 #include "adapters/cli/doctor.h"
+#include "adapters/cli/options.h"
 #include "adapters/cli/output.h"
 #include "adapters/cli/rights.h"
 #include "adapters/cli/services.h"
@@ -288,7 +289,8 @@ static enum weir__exit print_rules(const struct weir__cli *cli,
 
 /* Needs no server. */
 static enum weir__exit tell_rules(const struct weir__cli *cli,
-                                  const struct weir__config *config)
+                                  const struct weir__config *config,
+                                  const char *topic)
 {
     struct weir__redis_url url;
     struct weir__buf server = {0}, sentinel = {0};
@@ -301,7 +303,7 @@ static enum weir__exit tell_rules(const struct weir__cli *cli,
     (void)weir__redis_url_parse(cli->redis != NULL ? cli->redis
                                                    : "redis://localhost",
                                 &url, NULL); /* it is one */
-    code = weir__rights_rule(&server, &url, config, &err);
+    code = weir__rights_rule(&server, &url, config, topic, &err);
     if (code == WEIR_OK && url.is_sentinel)
         code = weir__rights_sentinel_rule(&sentinel, &url, &err);
     if (code == WEIR_OK)
@@ -322,14 +324,21 @@ static enum weir__exit run(const struct weir__cli *cli,
 {
     struct weir__services services = {0};
     struct weir__cli configured = *cli;
+    const char *topic = args->operand_count > 0 ? args->operand[0] : NULL;
     char from[PATH_MAX];
     enum weir__exit rc;
 
+    if (topic != NULL && args->value[ACL] == NULL) {
+        weir__complain("doctor takes a topic with --acl alone");
+        return WEIR__EXIT_USAGE;
+    }
+    if (topic != NULL && !weir__operand_topic(topic))
+        return WEIR__EXIT_USAGE;
     weir__blame_listen();
     rc = weir__services_read_file(&services, args->value[CONFIG]);
     weir__services_configure(&services, &configured, from);
     if (rc == WEIR__EXIT_NONE && args->value[ACL] != NULL)
-        rc = tell_rules(&configured, services.config);
+        rc = tell_rules(&configured, services.config, topic);
     else if (rc == WEIR__EXIT_NONE)
         rc = examine(&configured, services.config != NULL
                                       ? &services.config->plugin_path
@@ -340,7 +349,7 @@ static enum weir__exit run(const struct weir__cli *cli,
 
 const struct weir__command weir__cmd_doctor = {
     .name = "doctor",
-    .operands = "",
+    .operands = "[TOPIC]",
     WEIR__FLAGS(flags),
     .summary = "Look for what is wrong with the server and this machine",
     .details =
@@ -353,8 +362,10 @@ const struct weir__command weir__cmd_doctor = {
         "--acl prints, without a server, the ACL rule of a user as whom every "
         "command\nworks and nothing else; he has the name in the address, or "
         "weir. With --config\nit has keys and commands of the file's topics of "
-        "kind list and stream. A second\nline is for the sentinels of the "
-        "address. With --json: {\"acl\",\"sentinel_acl\"}.",
+        "kind list and stream. With\nTOPIC the rule is for this topic alone: "
+        "who has it adds, runs and sees its jobs,\nand no other's. A second "
+        "line is for the sentinels of the address. With --json:\n"
+        "{\"acl\",\"sentinel_acl\"}.",
     .example = "weir doctor --redis redis://10.0.0.7:6379",
     .exits = "0 nothing failed, 1 something failed, 2 wrong usage or\n"
              "  configuration, 5 the server was not reached,\n"

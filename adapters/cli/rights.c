@@ -145,10 +145,34 @@ static int append_key(struct weir__buf *buf, const char *key,
     return WEIR_OK;
 }
 
+/* Keys that are weir's own: of all topics, or of one. What workers tell of
+ * themselves, and the names of topics, are in keys of their own. */
+static void append_own(struct weir__buf *buf, const char *prefix,
+                       const char *topic)
+{
+    static const char *const shared[] = {":topics", ":{weir:topics}:workers",
+                                         ":producers"};
+
+    append(buf, " ~");
+    append(buf, prefix);
+    if (topic == NULL) {
+        append(buf, ":*");
+        return;
+    }
+    append(buf, ":{");
+    append(buf, topic);
+    append(buf, "}:*");
+    for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {
+        append(buf, " ~");
+        append(buf, prefix);
+        append(buf, shared[i]);
+    }
+}
+
 /* What the topics of the file need. */
 static int append_topics(struct weir__buf *buf,
-                         const struct weir__config *config, bool ret_has[],
-                         struct weir_error *err)
+                         const struct weir__config *config, const char *only,
+                         bool ret_has[], struct weir_error *err)
 {
     for (size_t i = 0; config != NULL && i < config->topic_count; i++) {
         const struct weir__config_topic *topic = &config->topics[i];
@@ -156,7 +180,8 @@ static int append_topics(struct weir__buf *buf,
         bool is_list = strcmp(values->kind, "list") == 0;
         int rc;
 
-        if (!is_list && strcmp(values->kind, "stream") != 0)
+        if ((!is_list && strcmp(values->kind, "stream") != 0) ||
+            (only != NULL && strcmp(topic->name, only) != 0))
             continue;
         ret_has[is_list ? WEIR__RIGHT_LIST : WEIR__RIGHT_STREAM] = true;
         rc = append_key(buf, values->key[0] != '\0' ? values->key : topic->name,
@@ -197,7 +222,8 @@ static int append_commands(struct weir__buf *buf, const bool has[])
 }
 
 int weir__rights_rule(struct weir__buf *buf, const struct weir__redis_url *url,
-                      const struct weir__config *config, struct weir_error *err)
+                      const struct weir__config *config, const char *topic,
+                      struct weir_error *err)
 {
     bool has[] = {[WEIR__RIGHT_ALWAYS] = true,
                   [WEIR__RIGHT_BOTH] = true,
@@ -206,10 +232,8 @@ int weir__rights_rule(struct weir__buf *buf, const struct weir__redis_url *url,
 
     if (rc != WEIR_OK)
         return rc;
-    append(buf, " ~");
-    append(buf, url->prefix);
-    append(buf, ":*");
-    rc = append_topics(buf, config, has, err);
+    append_own(buf, url->prefix, topic);
+    rc = append_topics(buf, config, topic, has, err);
     if (rc != WEIR_OK)
         return rc;
     append(buf, " &");

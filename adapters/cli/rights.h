@@ -36,10 +36,12 @@ void weir__right_name(const struct weir__right *right,
                       char ret_name[WEIR__RIGHT_NAME_CAP]);
 
 /* Append "ACL SETUSER ...": the rule of a user as whom all of weir works, with
- * the topics of kind list and stream that `config` (NULL: none) has. The user
- * is the address's, or weir. WEIR_EINVAL: a name that cannot stand there. */
+ * the topics of kind list and stream that `config` (NULL: none) has; or, if
+ * `topic` is not NULL, all that is for this topic, with no other topic's keys.
+ * The user is the address's, or weir. WEIR_EINVAL: a name that cannot stand
+ * there. */
 int weir__rights_rule(struct weir__buf *buf, const struct weir__redis_url *url,
-                      const struct weir__config *config,
+                      const struct weir__config *config, const char *topic,
                       struct weir_error *err);
 
 /* The same for the sentinels of the address. */

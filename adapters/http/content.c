@@ -123,6 +123,7 @@ struct weir__http_content *weir__http_content_new(const char *type,
         return NULL;
     }
     content->refs = 1;
+    content->len = buf->len;
     make_etag(content, weir__buf_slice(buf));
     content->whole = weir__response_new(type, buf);
     return finish(content);

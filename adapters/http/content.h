@@ -12,7 +12,9 @@ struct weir__http_content {
     struct MHD_Response *whole;     /* owned: one share */
     struct MHD_Response *unchanged; /* likewise: 304 */
     char etag[24];
-    size_t refs; /* its owner's, and requests that are answered with it */
+    size_t len;
+    size_t refs;    /* its owner's, and requests that are answered with it */
+    size_t readers; /* connections that read `whole` */
 };
 
 /* Takes the bytes of `buf`, which is empty afterwards. NULL: out of memory. */

@@ -52,9 +52,14 @@ struct weir__http_options {
     const char *token;  /* 16 to 256 of 0x21 to 0x7E; NULL: everybody may read
                            and nobody act; copied */
     bool is_read_only;
-    bool allows_remote;   /* also without a token */
-    const char *what;     /* for sentences: "--listen" */
-    uint32_t connections; /* at most; more wait in the backlog */
+    bool allows_remote; /* also without a token */
+    const char *what;   /* for sentences: "--listen" */
+    /* At most. For one more the oldest leaves of those from which no whole
+     * request has come; if all have sent theirs, it gets 503. */
+    uint32_t connections;
+    double request_s;     /* for a whole head and body; 0: 20 s */
+    size_t answers_bytes; /* of answers that are being read, 0: 64 MiB; beyond
+                             it those end that are read for the longest time */
     const struct weir__http_route *routes; /* borrowed; {.path = NULL} ends */
 };
 

@@ -78,9 +78,11 @@ bool weir__http_may_read(const struct weir__http_request *request)
 void weir__http_answer(struct weir__http_request *request, unsigned int status,
                        const char *type, struct weir__buf *buf)
 {
+    const size_t len = buf->len;
     struct MHD_Response *response = weir__response_new(type, buf);
 
     WEIR_ASSERT(status >= 200 && status < 600);
+    request->response_len = len;
     if (response != NULL &&
         !weir__response_header(response, "Cache-Control", "no-store")) {
         MHD_destroy_response(response);
@@ -138,6 +140,7 @@ void weir__http_answer_shared(struct weir__http_request *request,
     WEIR_ASSERT(!request->is_answered);
     content->refs++;
     request->content = content;
+    request->response_len = is_known ? 0 : content->len;
     weir__request_answer(request, is_known ? 304 : 200,
                          is_known ? content->unchanged : content->whole);
 }

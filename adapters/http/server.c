@@ -20,7 +20,35 @@
 #include <unistd.h>
 
 /* A client that moves nothing for so long is hung up on. */
-enum { IDLE_S = 30, HEADERS_MAX = 16 * 1024 };
+enum { IDLE_S = 30, REQUEST_S = 20, HEADERS_MAX = 16 * 1024 };
+enum { ANSWERS_MAX = 64 * 1024 * 1024 };
+enum { LEAVING_MAX = 32 }; /* connections that are closed in a moment */
+
+/* --- connections -------------------------------------------------------- */
+
+static void on_connection(void *arg, struct MHD_Connection *connection,
+                          void **context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct weir__http *http = arg;
+    const union MHD_ConnectionInfo *info;
+
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        weir__clients_leave(*context);
+        *context = NULL;
+        return;
+    }
+    info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    *context = weir__clients_enter(&http->clients, info->connect_fd);
+}
+
+static struct weir__client_conn *client_of(struct MHD_Connection *connection)
+{
+    return MHD_get_connection_info(connection,
+                                   MHD_CONNECTION_INFO_SOCKET_CONTEXT)
+        ->socket_context;
+}
 
 /* --- a request's life --------------------------------------------------- */
 
@@ -70,6 +98,8 @@ static void on_completed(void *arg, struct MHD_Connection *connection,
         return;
     WEIR_ASSERT(!request->is_suspended);
     drop_answer(request);
+    if (request->client != NULL)
+        weir__client_waits(request->client);
     if (request->previous != NULL)
         request->previous->next = request->next;
     else
@@ -103,6 +133,10 @@ static enum MHD_Result queue(struct weir__http_request *request)
     enum MHD_Result rc = MHD_NO;
 
     WEIR_ASSERT(request->is_answered && !request->is_suspended);
+    if (weir__client_is_leaving(request->client))
+        return MHD_NO;
+    weir__client_reads(request->client, request->response_len,
+                       request->response_len > 0 ? request->content : NULL);
     if (request->response != NULL)
         rc = MHD_queue_response(request->connection, request->status,
                                 request->response);
@@ -223,6 +257,7 @@ static enum MHD_Result proceed(struct weir__http_request *request)
 {
     if (!request->is_answered && !request->is_called) {
         request->is_called = true;
+        weir__client_is_asking(request->client);
         if (request->http->is_closing)
             refuse_late(request);
         else
@@ -245,10 +280,11 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection,
     (void)arg;
     (void)url;
     (void)version;
-    if (request == NULL)
-        return MHD_NO; /* out of memory */
+    if (request == NULL || weir__client_is_leaving(client_of(connection)))
+        return MHD_NO; /* out of memory, or it is told to leave */
     if (request->connection == NULL) {
         request->connection = connection;
+        request->client = client_of(connection);
         begin(request, method);
         if (!is_too_big(request))
             return MHD_YES;
@@ -345,20 +381,32 @@ static int set_door(struct weir__http *http,
         options->what, listen->address);
 }
 
+static void count_clients(struct weir__http *http,
+                          const struct weir__http_options *options)
+{
+    http->clients.loop = options->loop;
+    http->clients.most = options->connections;
+    http->clients.request_s =
+        options->request_s > 0.0 ? options->request_s : REQUEST_S;
+    http->clients.answers_max =
+        options->answers_bytes > 0 ? options->answers_bytes : ANSWERS_MAX;
+}
+
 static int start(struct weir__http *http, int fd, uint32_t connections)
 {
     const union MHD_DaemonInfo *info;
 
-    http->daemon =
-        MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
-                         NULL, on_request, http, MHD_OPTION_LISTEN_SOCKET,
-                         (MHD_socket)fd, MHD_OPTION_URI_LOG_CALLBACK, on_target,
-                         http, MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
-                         MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
-                         MHD_OPTION_CONNECTION_LIMIT, (unsigned int)connections,
-                         MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)IDLE_S,
-                         MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                         (size_t)HEADERS_MAX, MHD_OPTION_END);
+    http->daemon = MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request,
+        http, MHD_OPTION_LISTEN_SOCKET, (MHD_socket)fd,
+        MHD_OPTION_URI_LOG_CALLBACK, on_target, http,
+        MHD_OPTION_UNESCAPE_CALLBACK, keep_escapes, NULL,
+        MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, http,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned int)connections + LEAVING_MAX,
+        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)IDLE_S,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEADERS_MAX,
+        MHD_OPTION_END);
     if (http->daemon == NULL) {
         (void)close(fd);
         return WEIR_ENOMEM;
@@ -390,6 +438,7 @@ int weir__http_open(const struct weir__http_options *options,
     }
     http->loop = options->loop;
     http->routes = options->routes;
+    count_clients(http, options);
     memcpy(http->address, listen.address, sizeof(http->address));
     ev_timer_init(&http->due, on_due, 0.0, 0.0);
     http->due.data = http;

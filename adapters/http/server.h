@@ -4,6 +4,7 @@
 
 /* What the sources of this folder know of a server and a request. */
 
+#include "adapters/http/clients.h"
 #include "adapters/http/content.h"
 #include "adapters/http/door.h"
 #include "adapters/http/target.h"
@@ -18,6 +19,7 @@ struct weir__http {
     struct ev_loop *loop;
     struct ev_io readable; /* the epoll descriptor of the daemon */
     struct ev_timer due;   /* what the daemon wants to do next, by time */
+    struct weir__clients clients;
     struct weir__door door;
     const struct weir__http_route *routes;
     struct weir__http_request *first; /* every open request */
@@ -30,6 +32,7 @@ struct weir__http {
 struct weir__http_request {
     struct weir__http *http;
     struct MHD_Connection *connection; /* NULL until the headers are there */
+    struct weir__client_conn *client;  /* likewise */
     struct weir__http_request *previous, *next;
     struct weir__target target;
     int target_code; /* of parsing it */
@@ -40,6 +43,7 @@ struct weir__http_request {
     /* The answer until MHD has it: one of the two. */
     unsigned int status;
     struct MHD_Response *response;      /* owned */
+    size_t response_len;                /* bytes of its body */
     struct weir__http_content *content; /* a share */
 };
 

@@ -75,31 +75,62 @@ static struct json_object *with_topics(struct json_object *worker,
     return copy;
 }
 
-/* ?name= has the worker with all of its topics, ?topic= those that serve it
- * with that one alone. */
-static struct json_object *chosen(const struct weir__web_workers *workers,
-                                  struct weir__http_request *request)
+/* What a reader asks for; NULL: of all. */
+struct choice {
+    const char *name, *topic;
+    size_t offset, limit;
+    size_t found; /* so many fit */
+    struct json_object *page;
+};
+
+/* Its topics are looked at only where they matter: a page of many workers must
+ * not hold the loop. */
+static void choose(struct choice *choice, struct json_object *worker)
 {
-    const char *name = weir__http_query(request, "name");
-    const char *topic = weir__http_query(request, "topic");
-    const size_t limit = name != NULL ? SIZE_MAX : TOPICS;
-    struct json_object *array = json_object_new_array();
+    const bool is_on_page = choice->found >= choice->offset &&
+                            choice->found - choice->offset < choice->limit;
+    struct json_object *topics = NULL;
+
+    if (choice->name != NULL && !has_text(worker, "name", choice->name))
+        return;
+    if (choice->topic != NULL || is_on_page)
+        topics = some_topics(worker, choice->topic,
+                             choice->topic != NULL  ? 1
+                             : choice->name != NULL ? SIZE_MAX
+                                                    : TOPICS);
+    if (choice->topic != NULL && json_object_array_length(topics) == 0) {
+        (void)json_object_put(topics);
+        return;
+    }
+    choice->found++;
+    if (is_on_page)
+        choice->page =
+            weir__array_with(choice->page, with_topics(worker, topics));
+    else
+        (void)json_object_put(topics);
+}
+
+/* ?name= has the worker with all of its topics, ?topic= those that serve it
+ * with that one alone. False: it is refused. */
+static bool chosen(const struct weir__web_workers *workers,
+                   struct weir__http_request *request,
+                   struct choice *ret_choice)
+{
     const size_t count = json_object_array_length(workers->told);
 
-    for (size_t i = 0; i < count; i++) {
-        struct json_object *worker =
-            json_object_array_get_idx(workers->told, i);
-        struct json_object *topics;
-
-        if (name != NULL && !has_text(worker, "name", name))
-            continue;
-        topics = some_topics(worker, topic, limit);
-        if (topic == NULL || json_object_array_length(topics) > 0)
-            array = weir__array_with(array, with_topics(worker, topics));
-        else
-            (void)json_object_put(topics);
-    }
-    return array;
+    *ret_choice = (struct choice){
+        .name = weir__http_query(request, "name"),
+        .topic = weir__http_query(request, "topic"),
+    };
+    if (!weir__api_number(request, "offset", SIZE_MAX, 0,
+                          &ret_choice->offset) ||
+        !weir__api_number(request, "limit", WEIR__API_PAGE_MAX, WEIR__API_PAGE,
+                          &ret_choice->limit))
+        return false;
+    ret_choice->page = json_object_new_array();
+    for (size_t i = 0; i < count; i++)
+        choose(ret_choice, json_object_array_get_idx(workers->told, i));
+    return true;
 }
 
 /* --- asking --------------------------------------------------------------- */
@@ -107,12 +138,15 @@ static struct json_object *chosen(const struct weir__web_workers *workers,
 static void answer(const struct weir__web_workers *workers,
                    struct weir__http_request *request, int code)
 {
+    struct choice choice;
+
     if (code != WEIR_OK)
         weir__api_refuse(request, code, NULL);
-    else
+    else if (chosen(workers, request, &choice))
         weir__api_answer_tagged(
-            request,
-            WEIR__OBJECT(weir__field("workers", chosen(workers, request))));
+            request, WEIR__OBJECT(weir__field_number("found", choice.found),
+                                  weir__field_number("offset", choice.offset),
+                                  weir__field("workers", choice.page)));
 }
 
 static void on_worker(int code, const struct weir_worker *worker, void *arg)

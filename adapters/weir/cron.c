@@ -8,6 +8,7 @@
 #include "core/mem.h"
 #include "core/schedule.h"
 #include "core/text.h"
+#include "core/visible.h"
 
 /* Schedules as a host sees them: <weir/cron.h>. What it gives is checked here,
  * the rest is the store's. */
@@ -285,9 +286,30 @@ static void tell(const struct listing *listing,
     listing->fn(WEIR_OK, &info, listing->arg);
 }
 
+/* A name that is too long is cut. */
+static void tell_unreadable(const struct listing *listing,
+                            const struct weir__cron_entry *entry,
+                            const char *why)
+{
+    struct weir_slice left = entry->name;
+    char name[2 * WEIR_MAX_TOPIC];
+    const struct weir_cron_info info = {
+        .cron = {.name = name},
+        .why = why,
+        .is_paused = entry->is_paused,
+        .has_tick = entry->has_tick,
+        .from_ms = entry->from_ms,
+        .now_ms = entry->now_ms,
+    };
+
+    (void)weir__visible_take(&left, name, sizeof(name));
+    listing->fn(WEIR_OK, &info, listing->arg);
+}
+
 static void on_entry(int code, const struct weir__cron_entry *entry, void *arg)
 {
     struct listing *listing = arg;
+    const char *why = entry != NULL ? entry->why : NULL;
     struct weir__schedule schedule;
     char *memory;
 
@@ -296,8 +318,12 @@ static void on_entry(int code, const struct weir__cron_entry *entry, void *arg)
         weir__mem_free(listing);
         return;
     }
-    if (weir__schedule_read(entry->record.cron, &schedule) < 0)
-        return; /* of a newer weir */
+    if (why == NULL && weir__schedule_read(entry->record.cron, &schedule) < 0)
+        why = "its times cannot be read; a newer weir may have written them";
+    if (why != NULL) {
+        tell_unreadable(listing, entry, why);
+        return;
+    }
     memory = weir__mem_new(size_of(entry));
     if (memory != NULL)
         tell(listing, entry, &schedule, memory);

@@ -112,6 +112,37 @@ def list_and_show_tell_what_there_is(place):
 
 
 @test
+def a_schedule_that_cannot_be_read_is_shown_and_can_be_replaced(place):
+    server = redis(place) if add(place, "s", "--every", "1h") else None
+    good = server("HGET", "weir:{t}:cron", "s")
+    begin, record = good.split(b"\x98", 1)[0], b"\x98" + good.split(
+        b"\x98", 1)[1]
+    values = {"a": b"garbage", "b": begin + b"\xc1", "d e": good,
+              "c": begin + record.replace(b" once ", b" none "),
+              "f": b"", "g": b"Z" + good[1:], "h": begin + record[:9] + b"\xff"}
+    for name, value in values.items():
+        server("HSET", "weir:{t}:cron", name, value)
+    told = {one["name"]: one.get("error") for one in place.ok("cron", "list")}
+    expect(set(values) | {"s"}, set(told))
+    expect(None, told.pop("s"))
+    for name, why in told.items():
+        expect_true(why and len(why) > 10, name)
+    expect("its name is none", told["d e"])
+    text = place.weir("cron", "list").out
+    expect_in("t  a  cannot be read: what is stored is no schedule", text)
+    expect_in("cannot be read", place.ok("cron", "show", "c", "--topic",
+                                         "t")["error"])
+    place.weir("cron", "run", "c", "--topic", "t").expect_complaint(
+        2, "cannot be read")
+    expect("set", add(place, "a", "--every", "1h")["schedule"])
+    for name in "bcfgh":
+        expect("deleted", place.ok("cron", "delete", name, "--topic",
+                                   "t")["schedule"])
+    told = {one["name"] for one in place.ok("cron", "list")}
+    expect({"a", "s", "d e"}, told)
+
+
+@test
 def a_schedule_rests_while_it_is_paused_and_goes_when_it_is_deleted(place):
     add(place, "s", "--every", "1s")
     cron(place, "pause", "s")

@@ -107,6 +107,41 @@ def a_worker_that_waits_is_woken_with_the_rule(place):
 
 
 @test
+def the_rule_of_one_topic_is_enough_for_it_and_for_no_other(place):
+    use_good_plugins(place)
+    server = Server(place)
+    rule = place.ok("doctor", "--acl", "t")["acl"]
+    admin = server.guard(rule)
+    place.env["WEIR_REDIS"] = server.url_of("weir:pw")
+    conf = place.write("t.conf", "topic t { handler = echo }\n")
+    worker = place.start("run", "--config", conf)
+    place.add("t", "a")
+    place.ok("cron", "add", "s", "--topic", "t", "--every", "1s")
+    eventually(lambda: place.stats("t")["done_total"] >= 2, "both ran")
+    place.ok("cron", "list", "--topic", "t")
+    place.ok("cron", "delete", "s", "--topic", "t")
+    eventually(lambda: place.ok("workers"), "it is seen")
+    place.add("t", "b", "--delay", "1h")
+    place.ok("list", "t", "--state", "scheduled")
+    place.ok("show", "t", "b")
+    place.ok("delete", "t", "b")
+    place.ok("topic", "set", "t", "max_pending=5")
+    stop_cleanly(worker)
+    expect([], refused(admin))
+    for line in (["add", "other", "--body", "1"], ["stats", "other"],
+                 ["list", "other"], ["cron", "list", "--topic", "other"]):
+        place.weir(*line).expect_complaint(
+            1, "NOPERM", "weir:{other}:*", "weir doctor --acl other")
+    admin("ACL", "SETUSER", "weir", "-hset")
+    place.weir("add", "t", "--id", "c").expect_complaint(
+        1, "weir:{t}:*", "weir doctor --acl t")
+    admin("ACL", "SETUSER", "weir", "-evalsha")
+    place.weir("stats", "t").expect_complaint(1, "evalsha", "--acl t")
+    place.weir("doctor", "t").expect_complaint(2, "--acl")
+    place.weir("doctor", "--acl", "a b").expect_complaint(2, "topic")
+
+
+@test
 def what_weir_does_not_need_is_refused(place):
     conf = place.write("one.conf", 'topic t { kind = list  key = "a[1]*"  '
                                    "handler = echo }\n")

@@ -11,7 +11,7 @@ import time
 import urllib.parse
 
 from e2e import eventually, expect, expect_in, expect_true, test, time_test
-from web import TOKEN, Web, calls_of
+from web import TOKEN, Web, calls_of, crowd
 
 
 def act(web, path, code=200, **body):
@@ -569,6 +569,29 @@ def workers_are_told_by_topic_and_by_name(place):
            told("?topic=t19")[0]["topics"])
     expect([], told("?topic=t99"))
     wait_for(web, "t19", workers=1)
+
+
+@test
+def many_workers_come_in_pages(place):
+    web = Web(place, token=TOKEN)
+    names = ["w%03d" % i for i in range(250)]
+    place.add("t", "1", "--delay", "1h")
+
+    def page(query=""):
+        told = get(web, "/api/workers" + query)
+        return (told["found"], told["offset"],
+                [worker["name"] for worker in told["workers"]])
+
+    with crowd(place, names, ("o", "t")):
+        eventually(lambda: page()[0] == 250, "all are known")
+        expect((250, 0, names[:100]), page())
+        expect((250, 200, names[200:]), page("?offset=200"))
+        expect((250, 7, names[7:9]), page("?offset=7&limit=2"))
+        expect((250, 300, []), page("?offset=300"))
+        expect((125, 120, names[241::2]), page("?topic=t&offset=120"))
+        expect((1, 0, ["w007"]), page("?name=w007"))
+    for wrong in ("?limit=1001", "?offset=-1", "?limit=x"):
+        get(web, "/api/workers" + wrong, code=400)
 
 
 @time_test

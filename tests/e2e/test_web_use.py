@@ -7,7 +7,8 @@ import os
 import subprocess
 
 from browser import browse
-from e2e import BUILD, eventually, expect, expect_true, test
+from e2e import BUILD, eventually, expect, expect_in, expect_true, test
+from web import crowd
 from web_page import die, go, page
 
 
@@ -57,6 +58,22 @@ def the_address_keeps_state_filter_and_page(place):
         browser.see("Only where .body.n >= 50", "Page 1")
         browser.click_text("button", "Show all")
         browser.see("j0")
+
+
+@test
+def workers_have_pages(place):
+    place.add("t", "1", "--delay", "1h")
+    for path in ("#/workers", "#/t/t/workers"):
+        with crowd(place, ["w%03d" % i for i in range(150)]), \
+             page(place, path=path) as browser:
+            browser.see("1 to 100 of 150")
+            browser.click("[data-do=next]")
+            browser.see("101 to 150 of 150")
+            expect_in("w149", browser.text("tbody"))
+            reload(browser)
+            browser.see("101 to 150 of 150")
+            browser.click("[data-do=previous]")
+            browser.see("1 to 100 of 150")
 
 
 @test

@@ -1,15 +1,21 @@
 # SPDX-License-Identifier: MIT
 """weir web, and a client for it."""
 
+import contextlib
 import http.client
 import json
+import os
 import re
 import socket
 import subprocess
+import threading
+import time
 
+import resp
 from e2e import await_line, expect, patient
 
 TOKEN = "0123456789abcdef-token"
+BEAT_S = 2  # a pace, not a limit
 
 
 class Answer:
@@ -91,3 +97,32 @@ class Web(Client):
         line = await_line(self.process, "listening at http://")
         super().__init__(int(re.search(r"listening at http://\S*:(\d+)/",
                                        line).group(1)))
+
+
+@contextlib.contextmanager
+def crowd(place, names, topics=("t",)):
+    """Workers of these names, who tell that they are there and serve one of
+    these topics in turn, until the end."""
+    client = resp.Client(os.path.join(place.data, "redis.sock"))
+    ended = threading.Event()
+
+    def beat():
+        now = b"%013d " % (time.time() * 1000)
+        client("HSET", "weir:{weir:topics}:workers", *sum([
+            [name + " 1", now + b"\x82\xa4name\xa4%s\xa6topics\x91\xa1%s" % (
+                name.encode(), topics[i % len(topics)].encode())]
+            for i, name in enumerate(names)], []))
+
+    def go_on():
+        while not ended.wait(BEAT_S):
+            beat()
+
+    beat()
+    thread = threading.Thread(target=go_on)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+        client.close()

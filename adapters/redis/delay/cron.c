@@ -222,9 +222,13 @@ struct list_request {
     const char *mends; /* NULL: list them, else which ticks come at once */
 };
 
-/* `A FROM AT RECORD`, or in front P, or N: there is no tick. */
-static bool read_value(struct weir_slice value, struct weir__cron_entry *entry)
+/* `A FROM AT RECORD`, or in front P, or N: there is no tick. NULL, or what is
+ * wrong. */
+static const char *read_value(struct weir_slice value,
+                              struct weir__cron_entry *entry)
 {
+    struct weir_slice record;
+
     size_t at = 2, blanks = 0;
 
     entry->from_ms = 0;
@@ -236,10 +240,13 @@ static bool read_value(struct weir_slice value, struct weir__cron_entry *entry)
         else if (blanks == 0 && entry->from_ms < INT64_MAX / 100)
             entry->from_ms = entry->from_ms * 10 + (value.ptr[at] - '0');
     }
-    return blanks == 2 &&
-           weir__record_read(weir__slice_of(value.ptr + at, value.len - at),
-                             &entry->record) == WEIR_OK &&
-           entry->record.cron.len > 0;
+    if (blanks < 2 ||
+        (!entry->is_paused && value.ptr[0] != 'A' && value.ptr[0] != 'N'))
+        return "what is stored is no schedule";
+    record = weir__slice_of(value.ptr + at, value.len - at);
+    if (weir__record_read(record, &entry->record) != WEIR_OK)
+        return "its record cannot be read; a newer weir may have written it";
+    return entry->record.cron.len > 0 ? NULL : "its record has no times";
 }
 
 struct named {
@@ -269,14 +276,15 @@ static int tell(const struct list_request *list, const struct redisReply *reply,
         struct named *one = &all[kept];
 
         kept += weir__reply_str(reply, 3 + 2 * i, &one->name) &&
-                weir__reply_str(reply, 4 + 2 * i, &one->value) &&
-                weir__topic_check(one->name, NULL) == WEIR_OK;
+                weir__reply_str(reply, 4 + 2 * i, &one->value);
     }
     qsort(all, kept, sizeof(*all), by_name);
     for (size_t i = 0; i < kept; i++) {
         entry.name = all[i].name;
-        if (read_value(all[i].value, &entry))
-            list->fn(WEIR_OK, &entry, list->arg);
+        entry.why = read_value(all[i].value, &entry);
+        if (weir__topic_check(entry.name, NULL) != WEIR_OK)
+            entry.why = "its name is none";
+        list->fn(WEIR_OK, &entry, list->arg);
     }
     weir__mem_free(all);
     return WEIR_OK;

@@ -188,6 +188,8 @@ void weir__call_slot_write(struct weir__buf *buf,
 
 /* --- errors ------------------------------------------------------------- */
 
+enum { HINT_CAP = 320 };
+
 /* An error that begins like this one was not logged for a while. */
 static bool is_news(struct weir__store_topic *topic, const char *text)
 {
@@ -203,8 +205,21 @@ static bool is_news(struct weir__store_topic *topic, const char *text)
     return true;
 }
 
+/* The server does not say which key, or in a script which command. */
+static const char *hint_of_denied(const struct weir__store_topic *topic,
+                                  char buf[HINT_CAP])
+{
+    (void)snprintf(
+        buf, HINT_CAP,
+        "; see weir doctor: it needs the keys %.*s* and the commands "
+        "of weir doctor --acl %s",
+        (int)topic->prefix.len, topic->prefix.text, topic->name); /* fits */
+    return buf;
+}
+
 /* What to add to an error that only people can end. */
-static const char *hint_of(const char *text)
+static const char *hint_of(const struct weir__store_topic *topic,
+                           const char *text, char buf[HINT_CAP])
 {
     if (weir__error_is_cross_slot(text))
         return "; in a cluster the key of a list or stream needs {TOPIC} in "
@@ -214,7 +229,7 @@ static const char *hint_of(const char *text)
     case WEIR__ERROR_FULL:
         return "; no writes until that is over, see weir doctor";
     case WEIR__ERROR_DENIED:
-        return "; see weir doctor";
+        return hint_of_denied(topic, buf);
     case WEIR__ERROR_MISTAKE:
         return "; does another program write these keys?";
     case WEIR__ERROR_OTHER:
@@ -227,6 +242,14 @@ static const char *hint_of(const char *text)
     return NULL;
 }
 
+/* Without the name of the script and the line in it. */
+static size_t words_of(const char *text)
+{
+    const char *script = strstr(text, " script: ");
+
+    return script != NULL ? (size_t)(script - text) : strlen(text);
+}
+
 void weir__topic_log_error(struct weir__store_topic *topic, const char *what,
                            int code, const struct redisReply *reply)
 {
@@ -237,13 +260,14 @@ void weir__topic_log_error(struct weir__store_topic *topic, const char *what,
                        : code == WEIR_ESERVER && reply != NULL
                            ? "the answer makes no sense"
                            : weir_error_text(code);
-    const char *hint = is_told ? hint_of(text) : NULL;
+    char buf[HINT_CAP];
+    const char *hint = is_told ? hint_of(topic, text, buf) : NULL;
 
     if (code == WEIR_OK || code == WEIR_ECANCELED || !is_news(topic, text))
         return;
     weir__log(log, hint != NULL ? WEIR_LEVEL_ERROR : WEIR_LEVEL_WARN,
-              "redis: %s %s: %s%s", topic->name, what, text,
-              hint != NULL ? hint : "");
+              "redis: %s %s: %.*s%s", topic->name, what, (int)words_of(text),
+              text, hint != NULL ? hint : "");
 }
 
 void weir__topic_log_aside(struct weir__store_topic *topic,

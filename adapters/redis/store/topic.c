@@ -426,6 +426,7 @@ static void on_kind(struct weir__request *request, int code,
     struct call *call = (struct call *)request; /* its first member */
     struct weir_slice kind = {0};
 
+    weir__topic_log_error(call->topic, "kind", code, reply);
     if (code == WEIR_OK && !weir__reply_str(reply, 0, &kind))
         code = WEIR_ENOTFOUND;
     /* hiredis adds a NUL */

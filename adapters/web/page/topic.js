@@ -95,7 +95,8 @@ function topicView(topic) {
       begins = [];
     }
     self.after = fields.get('after') || '';
-    self.page = (self.after && Number(fields.get('page'))) || 1;
+    self.page = ((self.after || tab === 'workers') &&
+      Number(fields.get('page'))) || 1;
     begins[self.page] = self.after;
     Object.assign(self, {asked: tab, at: tabs.includes(tab) ? tab : '', where,
       typed: null, isChanged: true, groupsUntil: 0});
@@ -122,7 +123,8 @@ function topicView(topic) {
       if (self.at === 'options')
         read.options = (await get(path + '/options')).options;
       if (self.at === 'workers')
-        read.workers = (await get('api/workers' + query({topic}))).workers;
+        read.workers = await get('api/workers' + query({topic, limit: PAGE,
+          offset: (self.page - 1) * PAGE}));
       if (self.at === 'groups' || (self.at === 'dead' && self.page === 1 &&
           self.row.dead > 0))
         read.groups = await readGroups();
@@ -151,7 +153,8 @@ function topicView(topic) {
 
   function tabPanel() {
     if (self.at === 'options') return optionsPanel(self.options || {});
-    if (self.at === 'workers') return serversPanel(self.workers || []);
+    if (self.at === 'workers') return serversPanel(self.workers ||
+      {found: 0, offset: 0, workers: []});
     if (self.at === 'groups') return eventsPanel(self.groups);
     const jobs = (self.jobs ? self.jobs.jobs : [])
       .map((job) => ({...job, topic}));
@@ -308,11 +311,13 @@ function topicView(topic) {
     pause: () => pause(topic, true),
     resume: () => pause(topic, false),
     tab: (tab) => goToList({tab}),
-    next: () => self.jobs && self.jobs.next && goToList({page: self.page + 1,
-      after: self.jobs.next}),
+    next: () => self.at === 'workers' ? goToList({page: self.page + 1})
+      : self.jobs && self.jobs.next && goToList({page: self.page + 1,
+        after: self.jobs.next}),
     /* where it begins is known unless the page was come to from elsewhere */
-    previous: () => self.page > 1 && goToList(begins[self.page - 1]
-      ? {page: self.page - 1, after: begins[self.page - 1]} : {}),
+    previous: () => self.page > 1 && goToList(
+      begins[self.page - 1] || self.at === 'workers'
+        ? {page: self.page - 1, after: begins[self.page - 1]} : {}),
     unfilter: () => goToList({where: ''}),
     pick: (id, box) => {
       if (box.checked) self.picked.add(id);

@@ -83,10 +83,7 @@ function topicsView() {
           : seen.q ? 'No topic has this in its name.'
             : 'There are no topics yet. weir add TOPIC makes one.')
         : table('Topics', columns(), rows, (row) => row.topic, seen)),
-      pages(seen.offset > 0, seen.offset + PAGE < told.found,
-        told.found === 0 ? '' : `${whole.format(seen.offset + 1)} to ${
-          whole.format(seen.offset + rows.length)} of ${
-          whole.format(told.found)}`),
+      pagesOf(told, rows.length),
     ];
   };
   self.search = (text) => change({q: text}, true);

@@ -174,6 +174,12 @@ const facts = (rows) => h('dl', {class: 'facts'}, rows
   .filter((row) => row && row[1] != null && row[1] !== '' && row[1] !== false)
   .map(([name, value]) => [h('dt', {}, name), h('dd', {}, value)]));
 
+/* Of a list that is read by `offset`. */
+const pagesOf = (told, count) => pages(told.offset > 0,
+  told.offset + count < told.found, told.found === 0 ? ''
+    : `${whole.format(told.offset + 1)} to ${
+      whole.format(told.offset + count)} of ${whole.format(told.found)}`);
+
 /* Buttons are found by what they do, so that a row that is patched needs no
  * new handlers: view.does[WORD](value, button). */
 document.addEventListener('click', (event) => {

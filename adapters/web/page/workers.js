@@ -27,8 +27,9 @@ function workerTopics(worker) {
 }
 
 /* Who serves one topic. */
-function serversPanel(workers) {
-  return h('div', {class: 'panel'}, workers.length === 0
+function serversPanel(told) {
+  const {workers} = told;
+  return [h('div', {class: 'panel'}, workers.length === 0
     ? h('p', {class: 'empty'}, 'Nobody serves it.')
     : table('Workers', [
       {name: 'Worker', cls: 'name', bare: true, cell: (worker) => [
@@ -41,20 +42,27 @@ function serversPanel(workers) {
         whole.format(row.held)},
       {name: 'Lag of its loop', cls: 'num', cell: (worker) =>
         worker.lag_us == null ? '–' : spanText(worker.lag_us / 1000)},
-    ], workers, (worker) => worker.name + ' ' + worker.pid));
+    ], workers, (worker) => worker.name + ' ' + worker.pid)),
+  pagesOf(told, workers.length)];
 }
 
 /* All, or those of one name. */
 function workersView(name) {
   const self = {tab: 'workers', title: name || 'Workers', up: name
     ? '#/workers' : '#/', every: 2000};
+  self.take = (fields) => { self.offset = Number(fields.get('offset')) || 0; };
   self.load = async () => {
-    self.list = (await get('api/workers' + query({name}))).workers;
+    self.told = await get('api/workers' + query({name, offset: self.offset,
+      limit: PAGE}));
+    self.list = self.told.workers;
   };
+  const step = (by) => goTo(addressOf(name ? ['workers', name] : ['workers'],
+    {offset: Math.max(0, self.offset + by) || ''}));
+  self.does = {next: () => step(PAGE), previous: () => step(-PAGE)};
   self.render = () => [
     name && h('p', {class: 'crumbs'}, h('a', {href: '#/workers'}, 'Workers')),
     h('div', {class: 'title'}, h('h1', {}, name ? foreign(name, 'id') : 'Workers'),
-      !name && h('span', {class: 'quiet'}, plural(self.list.length, 'worker'))),
+      !name && h('span', {class: 'quiet'}, plural(self.told.found, 'worker'))),
     h('div', {class: 'panel'}, self.list.length === 0
       ? h('p', {class: 'empty'}, name ? 'It is not there.'
         : 'No worker runs. weir run starts one.')
@@ -78,6 +86,7 @@ function workersView(name) {
             h('span', {class: 'warn'}, ` ▲ ${worker.connections - 1} reconnects`),
           worker.stopping && h('span', {class: 'badge warn'}, 'stopping')]},
       ], self.list, (worker) => worker.name)),
+    pagesOf(self.told, self.list.length),
     name && self.list.map(workerTopics),
   ];
   return self;

@@ -84,6 +84,8 @@ WEIR_API WEIR_MUST_CHECK int weir_reactor_cron(struct weir_reactor *reactor,
 /* A schedule as it is stored; borrowed until the callback returns. */
 struct weir_cron_info {
     struct weir_cron cron;
+    const char *why; /* NULL; else why it cannot be read: of `cron` only the
+                        name is here, which may be none that can be given */
     bool is_paused;
     bool has_tick;   /* false: it is paused, or a job that a client added has
                         the id NAME@next; no job comes before that ends */

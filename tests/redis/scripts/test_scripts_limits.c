@@ -13,15 +13,21 @@ static long long reply_int(size_t at)
     return script_reply->element[at]->integer;
 }
 
-/* Jobs that came to this worker, which says these limits (NULL: nothing). */
-static long long claim_as(const char *worker, const char *room,
-                          const char *limits, const char *revision)
+static const char *call_as(const char *worker, const char *room,
+                           const char *limits, const char *revision)
 {
     const char *words[] = {room, "9000", "1000", worker, "1",      "delay",
                            "",   "",     "",     limits, revision, NULL};
 
-    (void)script_run(&weir__script_delay_claim,
-                     "wait run lease ids meta idle held due", words);
+    return script_run(&weir__script_delay_claim,
+                      "wait run lease ids meta idle held due", words);
+}
+
+/* Jobs that came to this worker, which says these limits (NULL: nothing). */
+static long long claim_as(const char *worker, const char *room,
+                          const char *limits, const char *revision)
+{
+    (void)call_as(worker, room, limits, revision);
     EXPECT_INT(REDIS_REPLY_ARRAY, script_reply->type);
     (void)snprintf(script_token, sizeof(script_token), "%lld", reply_int(1));
     return reply_int(3);
@@ -277,8 +283,21 @@ TEST(what_is_no_rate_is_no_limit)
                                         "|x", "|0",  "|",   "x"};
 
     (void)script_add('a', "200", "r0");
+    for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+        (void)redis_int(script_proc, "HSET weir:{t}:meta limits %s", texts[i]);
+        EXPECT_INT(2, claim("2", NULL));
+    }
+}
+
+TEST(limits_that_are_none_are_refused)
+{
+    static const char *const texts[] = {"x|",    "1/|", "0/s|",      "|x",
+                                        "|1|x|", "x",   "1/s|1||1|x"};
+
+    (void)script_add('a', "1", "r0");
     for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
-        EXPECT_INT(2, claim("2", texts[i]));
+        EXPECT_CONTAINS("ERR the limits are not",
+                        call_as("w1", "1", texts[i], "0"));
 }
 
 TEST(limits_hold_on_a_server_that_is_full)

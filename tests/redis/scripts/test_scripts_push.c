@@ -350,8 +350,10 @@ TEST(a_record_without_an_id_is_refused_and_nothing_is_done)
     script_settle_begin();
     script_settle_node("a0001", "", 0);
     script_settle_record(1, "", "r0", "r2");
-    EXPECT_STR("ERR a record that moves is of one job, with its id",
-               script_settle('a', '\0', "9"));
+    EXPECT_STR(
+        "ERR a move is not key, jobs, header length, when, form, sources "
+        "and target",
+        script_settle('a', '\0', "9"));
     EXPECT_INT(2, script_stat("running"));
 }
 

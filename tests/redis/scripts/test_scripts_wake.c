@@ -26,13 +26,26 @@ static const char *claim_as(const char *worker, const char *room,
     script_begin(&weir__script_delay_claim,
                  "wait run lease ids meta idle held due");
     script_arg(room);
-    script_arg("999999999999"); /* its end is behind all due times */
+    script_arg("3600000"); /* its end is behind all due times */
     script_arg("1000");
     script_arg(worker);
     script_arg(flags);
     script_arg("delay");
     (void)script_call();
     return script_text("ZRANGE weir:{t}:idle 0 -1");
+}
+
+/* When a job is due that is far, and before the end of a lease. */
+static long long far_ms;
+
+static const char *far(void)
+{
+    static char when[24];
+
+    far_ms = 600000 + redis_int(script_proc, "EVAL %s 0",
+                                "return redis.call('TIME')[1] * 1000");
+    (void)snprintf(when, sizeof(when), "a%lld", far_ms);
+    return when;
 }
 
 TEST(a_claim_that_leaves_due_jobs_wakes_the_next_idle_worker)
@@ -55,7 +68,7 @@ TEST(a_full_claim_leaves_the_next_due_time_to_another_worker)
     redisContext *other;
 
     other = listen_as("w2");
-    EXPECT_STR("1", script_add('a', "1", "a2000000000000"));
+    EXPECT_STR("1", script_add('a', "1", far()));
     EXPECT_STR("1", script_add('b', "1", "r0"));
     (void)script_text("ZADD weir:{t}:idle inf w2");
     EXPECT_STR("", claim_as("w9", "1", "0"));
@@ -174,24 +187,33 @@ TEST(a_worker_falls_asleep_on_a_full_server)
 
 /* --- who comes by itself -------------------------------------------------- */
 
-#define FAR "a2000000000000"
-
-/* Who comes when by itself, 2^45 less where it has jobs in hand. */
+/* Who comes when by itself, 2^45 less where it has jobs in hand. What is far is
+ * written as 2000000000000. */
 static const char *sleepers(void)
 {
-    return script_text("ZRANGE weir:{t}:idle 0 -1 WITHSCORES");
+    return redis_text(
+        script_proc, "EVAL %s 0 %lld",
+        "local far, all = ARGV[1] + 0, redis.call('ZRANGE', 'weir:{t}:idle', "
+        "0, -1, 'WITHSCORES') "
+        "for i = 2, #all, 2 do "
+        "  local from = all[i] - far "
+        "  if from < -1e13 or from > -1e6 then "
+        "    all[i] = string.format('%.0f', from + 2e12) "
+        "  end "
+        "end return table.concat(all, ' ')",
+        far_ms);
 }
 
 TEST(of_workers_that_wait_for_one_moment_one_comes_at_it)
 {
-    EXPECT_STR("1", script_add('a', "1", FAR));
+    EXPECT_STR("1", script_add('a', "1", far()));
     (void)claim_as("w1", "5", "0");
-    EXPECT_INT(2000000000000000, script_reply->element[0]->integer +
-                                     script_reply->element[2]->integer);
+    EXPECT_INT(far_ms * 1000, script_reply->element[0]->integer +
+                                  script_reply->element[2]->integer);
     (void)claim_as("w2", "5", "0");
     (void)claim_as("w3", "5", "4"); /* slow, with nothing in hand */
-    EXPECT_INT(2000000000010000, script_reply->element[0]->integer +
-                                     script_reply->element[2]->integer);
+    EXPECT_INT((far_ms + 10) * 1000, script_reply->element[0]->integer +
+                                         script_reply->element[2]->integer);
     EXPECT_STR("w1 2000000000000 w2 2000000000005 w3 2000000000010",
                sleepers());
     (void)claim_as("w1", "5", "1"); /* it is not behind itself */
@@ -201,7 +223,7 @@ TEST(of_workers_that_wait_for_one_moment_one_comes_at_it)
 
 TEST(behind_one_that_is_late_or_gone_another_comes_at_the_moment)
 {
-    EXPECT_STR("1", script_add('a', "1", FAR));
+    EXPECT_STR("1", script_add('a', "1", far()));
     (void)claim_as("w1", "5", "0");
     (void)claim_as("w2", "5", "0");
     EXPECT_STR("0", script_text("ZADD weir:{t}:idle 1 w1"));
@@ -217,18 +239,18 @@ TEST(no_worker_comes_much_later_than_the_first)
 {
     char name[8];
 
-    EXPECT_STR("1", script_add('a', "1", FAR));
+    EXPECT_STR("1", script_add('a', "1", far()));
     for (int i = 0; i < 200; i++) {
         (void)snprintf(name, sizeof(name), "w%03d", i);
         (void)claim_as(name, "5", "0");
     }
-    EXPECT_INT(200, redis_int(script_proc, "ZCOUNT weir:{t}:idle 2000000000000 "
-                                           "2000000000520"));
+    EXPECT_INT(200, redis_int(script_proc, "ZCOUNT weir:{t}:idle %lld %lld",
+                              far_ms, far_ms + 520));
 }
 
 TEST(a_worker_with_quick_jobs_in_hand_comes_at_the_moment)
 {
-    EXPECT_STR("1", script_add('a', "1", FAR));
+    EXPECT_STR("1", script_add('a', "1", far()));
     EXPECT_STR("1", script_add('b', "1", "r0"));
     (void)claim_as("w1", "5", "0");
     (void)claim_as("w2", "5", "0");
@@ -240,7 +262,7 @@ TEST(a_worker_with_slow_jobs_in_hand_leaves_the_moment_to_an_idle_one)
     redisContext *idle;
 
     idle = listen_as("w2");
-    EXPECT_STR("1", script_add('a', "1", FAR));
+    EXPECT_STR("1", script_add('a', "1", far()));
     EXPECT_STR("1", script_add('b', "1", "r0"));
     (void)script_text("ZADD weir:{t}:idle inf w2 inf w1");
     (void)claim_as("w1", "5", "5");
@@ -257,12 +279,13 @@ TEST(a_worker_with_slow_jobs_in_hand_comes_where_nobody_else_does)
 
     one = listen_as("w1");
     other = listen_as("w3");
-    EXPECT_STR("1", script_add('a', "1", FAR));
+    EXPECT_STR("1", script_add('a', "1", far()));
     EXPECT_STR("1", script_add('b', "1", "r0"));
     (void)script_text("ZADD weir:{t}:idle inf w1 inf x1"); /* x1 is gone */
     (void)claim_as("w1", "5", "5");
     EXPECT_STR("w1 -33184372088832", sleepers());
-    (void)script_text("ZADD weir:{t}:idle -33184372088000 w1");
+    EXPECT_INT(0, redis_int(script_proc, "ZADD weir:{t}:idle %lld w1",
+                            far_ms - (1LL << 45) + 832));
     (void)claim_as("w3", "5", "6");
     EXPECT_STR("w3 -33184372088832 w1 -33184372088000", sleepers());
     redisFree(one);

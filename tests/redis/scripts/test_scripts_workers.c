@@ -47,7 +47,7 @@ static void expect_shown(const char *worker)
     long long off_ms = now_ms() - number_at(5);
 
     EXPECT_STR("running", script_reply->element[0]->str);
-    EXPECT_TRUE(number_at(4) > 0 && number_at(4) <= 9000000);
+    EXPECT_TRUE(number_at(4) > 0 && number_at(4) <= 3000000);
     EXPECT_TRUE(off_ms > -1100 && off_ms < 60000);
     EXPECT_STR(worker, script_reply->element[6]->str);
 }
@@ -58,7 +58,7 @@ TEST(a_running_job_is_shown_with_its_worker_and_lease)
     show('a', "show");
     EXPECT_STR("ready", script_reply->element[0]->str);
     EXPECT_INT(4, script_reply->elements);
-    EXPECT_STR("a0000+0", script_claim("9", "9000000"));
+    EXPECT_STR("a0000+0", script_claim("9", "3000000"));
     show('a', "show");
     EXPECT_INT(7, script_reply->elements);
     expect_shown("w1");
@@ -71,7 +71,7 @@ TEST(a_suspect_is_shown_with_its_worker_as_well)
 {
     (void)script_add('a', "x", "r0");
     EXPECT_STR("a0000+0", script_crash("9"));
-    EXPECT_STR("a0000+1", script_claim("9", "9000000"));
+    EXPECT_STR("a0000+1", script_claim("9", "3000000"));
     show('a', "show");
     expect_shown("w1");
 }
@@ -86,7 +86,7 @@ TEST(a_job_that_was_handed_over_is_shown_with_its_worker)
     script_begin(&weir__script_delay_claim,
                  "wait run lease ids meta idle held due");
     script_arg("9");
-    script_arg("9000000");
+    script_arg("3000000");
     script_arg("1000");
     script_arg("w2@01234567");
     script_arg("0");
@@ -112,7 +112,7 @@ TEST(a_job_whose_worker_is_not_known_is_shown_without)
     for (size_t i = 0; i < sizeof(spoils) / sizeof(spoils[0]); i++) {
         (void)script_text("FLUSHALL");
         (void)script_add('a', "x", "r0");
-        EXPECT_STR("a0000+0", script_claim("9", "9000000"));
+        EXPECT_STR("a0000+0", script_claim("9", "3000000"));
         (void)redis_text(script_proc, spoils[i],
                          "local t = redis.call('HKEYS', KEYS[1])[1] "
                          "return redis.call('HSET', KEYS[1], t, "

@@ -19,15 +19,23 @@ local rot, hot, out, meta, idle, options, seen, ttl = unpack(KEYS, 1, 8)
 local topic, kind, call_slot, number = unpack(ARGV, 1, 4)
 local now = now_ms()
 
-local known = call('HMGET', meta, 'kind', 'bounds', 'parts')
-if not known[1] then
-  call('HSET', meta, 'kind', kind)
-elseif known[1] ~= kind then
-  return { -1, known[1] }
+--#include call_of_add
+--#include args
+local wrong, at = nil, 5
+for _ = 9, #KEYS do
+  wrong = wrong or bad_number('how many events a group gets', ARGV[at + 1], 0,
+                              #ARGV - at - 1)
+  if wrong then return wrong end
+  at = at + 2 + ARGV[at + 1]
 end
 
-local said = said_before(seen, call_slot, number,
-                         string.match(number, '^%d+'))
+local known = call('HMGET', meta, 'kind', 'bounds', 'parts')
+if known[1] and known[1] ~= kind then return { -1, known[1] } end
+wrong = bad_word('the kind', kind, 'bounded')
+if wrong then return wrong end
+if not known[1] then call('HSET', meta, 'kind', kind) end
+
+local said = said_before(seen, call_slot, number, whole)
 if said then
   if said[2] == NOT_STORED then return { NOT_STORED, '' } end
   said[1] = said[1] or 0
@@ -75,7 +83,8 @@ local function push(index, at, events)
 end
 
 -- A key of another type is told in the end: the other groups get theirs.
-local at, failure = 5, nil
+local failure = nil
+at = 5
 for index = 9, #KEYS do
   local events = tonumber(ARGV[at + 1])
   local is_list, why = pcall(push, index, at, events)

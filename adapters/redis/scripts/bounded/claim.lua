@@ -40,11 +40,19 @@ local now, time_us = now_ms()
 
 local known = call('HMGET', meta, 'paused', 'revision', 'bounds', 'kind',
                    'added', 'server', 'parts')
-if not known[4] then
-  call('HSET', meta, 'kind', ARGV[2])
-elseif known[4] ~= ARGV[2] then
-  return { -1, known[4] }
+if known[4] and known[4] ~= ARGV[2] then return { -1, known[4] } end
+--#include args
+local wrong = bad_word('the kind', ARGV[2], 'bounded') or
+              bad_number('the room', ARGV[3], 0, MOST_JOBS) or
+              bad_number('the lease in ms', ARGV[4], 0, HOUR_MS) or
+              bad_number('the sixth argument', ARGV[6], 0, 15) or
+              bad_number('the number of groups', ARGV[7], 0, MOST_JOBS) or
+              bad_server(own)
+if wrong then return wrong end
+if ARGV[8] ~= '' and not string.find(ARGV[8], BOUNDS_FORM) then
+  return redis.error_reply('ERR the bounds are none')
 end
+if not known[4] then call('HSET', meta, 'kind', ARGV[2]) end
 needs_no_room(lease)
 local grace = 0 -- until then no lease ends
 if known[6] ~= own then
@@ -175,7 +183,7 @@ local function note_batches()
     leases[2 * i - 1], leases[2 * i] = digits(now + lease_ms), group
     states[2 * i - 1] = group
     states[2 * i] = table.concat({ taken[2], taken[3], taken[5], 0,
-                                   ARGV[4] }, ' ')
+                                   digits(lease_ms) }, ' ')
     if not taken[6] then left_over[#left_over + 1] = group end
     taken[5], taken[6] = nil, nil
   end

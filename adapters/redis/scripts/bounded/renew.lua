@@ -10,6 +10,9 @@
 --#include full
 local lease, out = unpack(KEYS)
 local lease_ms, lost = tonumber(ARGV[1]), {}
+--#include args
+local wrong = bad_number('the lease in ms', ARGV[1], 0, HOUR_MS)
+if wrong then return wrong end
 local now = now_ms()
 needs_no_room(lease)
 for i = 2, #ARGV, 2 do
@@ -20,7 +23,7 @@ for i = 2, #ARGV, 2 do
   else
     if lease_ms > 0 then
       call('ZADD', lease, digits(now + lease_ms), ARGV[i])
-      length = ARGV[1]
+      length = digits(lease_ms)
     else
       started = 1
     end

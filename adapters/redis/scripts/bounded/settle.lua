@@ -112,8 +112,17 @@ local function settle(index, at, list, batch, token, ended, left)
 end
 
 local groups, at = {}, 2
+--#include args
 for index = 1, (#KEYS - 8) / 2 do
   groups[index] = ARGV[at]
+  local wrong = bad_word('whether it is leased', ARGV[at + 2], '0 1') or
+                bad_number('the pause in ms', ARGV[at + 3], 0, MOST_MS)
+  for i = at + 4, at + 9 do
+    wrong = wrong or bad_number('a count of events', ARGV[i], 0, MOST_JOBS)
+  end
+  wrong = wrong or bad_number('how many events go back', ARGV[at + 10], -1,
+                              #ARGV - at - 10)
+  if wrong then return wrong end
   at = at + 11 + max(tonumber(ARGV[at + 10]), 0)
 end
 local states = call('HMGET', out, unpack(groups))

@@ -10,13 +10,16 @@ local call = redis.call
 --#include number
 --#include longest
 local lock, lockers, own_ms = KEYS[1], KEYS[2], tonumber(ARGV[3])
+--#include args
+local wrong = bad_number('the lease in ms', ARGV[3], 1, HOUR_MS)
+if wrong then return wrong end
 needs_no_room(lockers)
 local free_ms
-if not call('SET', lock, ARGV[1], 'NX', 'PX', ARGV[3]) then
+if not call('SET', lock, ARGV[1], 'NX', 'PX', digits(own_ms)) then
   free_ms = call('PTTL', lock)
 end
 if free_ms == -1 then -- nobody's: those of consumers end by themselves
-  call('SET', lock, ARGV[1], 'PX', ARGV[3])
+  call('SET', lock, ARGV[1], 'PX', digits(own_ms))
   free_ms = nil
 end
 if not free_ms then

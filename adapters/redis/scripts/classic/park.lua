@@ -8,6 +8,9 @@ local call = redis.call
 --#include number
 --#include longest
 --#include full
+--#include args
+local wrong = bad_number('the lease in ms', ARGV[2], 0, HOUR_MS)
+if wrong then return wrong end
 local time = call('TIME')
 needs_no_room(KEYS[2]) -- the message lies nowhere else
 note_length(KEYS[3], tonumber(ARGV[2]))

@@ -16,13 +16,23 @@
 --#include full
 --#include wake
 local fifo, parked, alive, meta, ids, idle = unpack(KEYS)
-local stored = topic_kind(meta, ids, ARGV[1])
-if stored ~= ARGV[1] then return { -1, stored } end
+--#include args
+local stored = call('HGET', meta, 'kind')
+if stored and stored ~= ARGV[1] then return { -1, stored } end
+local wrong = bad_word('the kind', ARGV[1], 'sync concurrent') or
+              bad_number('the lease in ms', ARGV[3], 0, HOUR_MS) or
+              bad_number('the delay in ms', ARGV[4], -1, MOST_MS) or
+              bad_server(ARGV[5])
+for i = 6, #ARGV, 2 do
+  wrong = wrong or bad_number('the index of a consumer', ARGV[i], 0, MOST_JOBS)
+end
+if wrong then return wrong end
+topic_kind(meta, ids, ARGV[1])
 needs_no_room(alive)
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 if tonumber(ARGV[4]) >= 0 and call('HGET', meta, 'delay') ~= ARGV[4] then
-  call('HSET', meta, 'delay', ARGV[4])
+  call('HSET', meta, 'delay', digits(tonumber(ARGV[4])))
 end
 
 local options, grace = call('HMGET', meta, 'paused', 'revision', 'server'), 0

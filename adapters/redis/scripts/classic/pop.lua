@@ -17,6 +17,11 @@ local call = redis.call
 --#include types
 local fifo, parked, alive, meta, idle, lock = unpack(KEYS)
 local consumer, todo = ARGV[1], ARGV[4]
+--#include args
+local wrong = bad_number('the lease in ms', ARGV[3], 0, HOUR_MS) or
+              bad_word('what to do', todo, 'park done none') or
+              bad_server(ARGV[7])
+if wrong then return wrong end
 local time = call('TIME')
 local time_us = time[1] * 1000000 + time[2]
 if ARGV[5] == '1' and call('GET', lock) ~= consumer then

@@ -23,8 +23,18 @@ local function dated(record, ms)
 end
 
 local fifo, ids, meta, options, idle = unpack(KEYS)
-local stored = topic_kind(meta, ids, ARGV[2])
-if stored ~= ARGV[2] then return { -1, stored } end
+--#include args
+local stored = call('HGET', meta, 'kind')
+if stored and stored ~= ARGV[2] then return { -1, stored } end
+local wrong = bad_word('the kind', ARGV[2], 'sync concurrent') or
+              bad_number('the delay in ms', ARGV[3], -1, MOST_MS)
+for i = 4, #ARGV, 3 do
+  wrong = wrong or bad_number('the bytes of a body', ARGV[i + 2], 0, 2 ^ 32) or
+          (#ARGV[i] > 128 or not string.find(ARGV[i], '^[!-z|~]*$')) and
+          redis.error_reply('ERR an id is none') or nil
+end
+if wrong then return wrong end
+topic_kind(meta, ids, ARGV[2])
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local due = now + delay_of(options, meta, ARGV[3])

@@ -14,6 +14,11 @@
 --#include full
 local fifo, parked, alive, meta, options, idle = unpack(KEYS)
 local topic, consumer, what = ARGV[1], ARGV[2], ARGV[3]
+--#include args
+local wrong = bad_word('what', what, 'done retry snooze back fail expire') or
+              bad_number('the delay in ms', ARGV[4], -1, MOST_MS) or
+              #ARGV[5] > 128 and redis.error_reply('ERR the id is too long')
+if wrong then return wrong end
 local delay
 if what ~= 'done' then
   delay = delay_of(options, meta, ARGV[4])

@@ -62,16 +62,15 @@ if said then
   return reply
 end
 
-if not known[1] and kind ~= 'delay' then
+if known[1] and known[1] ~= kind then return { -1, known[1] } end
+if kind ~= 'delay' then
   return redis.error_reply('ERR packs are for topics of the kind delay')
 end
 call('ZCARD', wait) -- as types.lua says
-local stored = known[1]
-if not stored then
+if not known[1] then
   --#include topic
-  stored = topic_kind(meta, ids, kind)
+  topic_kind(meta, ids, kind)
 end
-if stored ~= kind then return { -1, stored } end
 
 -- How many more jobs may wait; nil: no bound.
 local left = known[2] and
@@ -92,34 +91,7 @@ for i = 1, sent_on and #sent_on or 0 do
   end
 end
 
--- The first of these times can be, and none is before the last one.
-local function is_rising(when, jobs)
-  if #when ~= 7 + 4 * jobs or number_at(when, 2) >= 1e13 then
-    return false
-  end
-  local rest = { struct.unpack('<' .. string.rep('I4', jobs), when, 8) }
-  for i = 2, jobs do
-    if rest[i] < rest[i - 1] then return false end
-  end
-  return true
-end
-
--- Is it what due.lua reads? Times are whole numbers that a score can hold.
-local function is_when(when, jobs)
-  if #when < 15 and find(when, '^[ra]%-?%d+$') then return true end
-  if byte(when) == 108 then return lane_when(when, 0) end -- 'l'
-  if find(when, '^[st]') then return is_rising(when, jobs) end
-  if not find(when, '^[pq]') then return false end
-  local ok, times = pcall(cmsgpack.unpack, sub(when, 2))
-  ok = ok and type(times) == 'table' and #times == jobs
-  for i = 1, ok and jobs or 0 do
-    local ms = times[i]
-    ok = ok and type(ms) == 'number' and ms > -1e13 and ms < 1e13
-         and ms % 1 == 0
-  end
-  return ok
-end
-
+--#include when
 -- The ids of a pack, what the index has of them, and whether each is to be
 -- looked at; nil where they are none.
 -- Looking for a byte costs one pass of memchr over all ids: what is left over,

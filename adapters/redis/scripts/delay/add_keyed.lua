@@ -44,11 +44,14 @@ if said then
   if known[2] then reply[#reply + 1] = number_of(known[2]) end
   return reply
 end
+if known[1] and known[1] ~= kind then return { -1, known[1] } end
+if kind ~= 'delay' then
+  return redis.error_reply('ERR unique keys are for topics of the kind delay')
+end
 if not known[1] then
   --#include topic
-  known[1] = topic_kind(meta, ids, kind)
+  topic_kind(meta, ids, kind)
 end
-if known[1] ~= kind then return { -1, known[1] } end
 call('ZCARD', wait) -- as types.lua says; the first job asks the others
 call('HLEN', due_key)
 

@@ -30,7 +30,15 @@ if revision and not (revision > -2 ^ 45 and revision < 2 ^ 45) then
 end
 
 local last = call('HGET', seen, call_slot)
-local whole = last and string.match(number, '^%d+')
+-- What is behind the digits is looked at once for a call slot.
+local whole = string.match(number, last and '^%d+' or '^(%d+)%.?%d*$')
+if kind ~= 'delay' or not whole or #whole > 15 or #number > 31 or
+   when ~= 'r0' and
+   (#when > 14 or not string.find(when, '^[ra]%-?%d+$')) then
+  if known[1] and known[1] ~= kind then return { -1, known[1] } end
+  return redis.error_reply('ERR the kind is not delay, or the number or the ' ..
+                           'time is none')
+end
 if last and (string.match(last, '^%d+') or -1) - whole >= 0 then
   local said = rare().said_before(seen, call_slot, number, whole)
   local reply = { 0, unpack(said) }

@@ -11,13 +11,20 @@ local call = redis.call
 --#include lost
 local ids, meta, dead, rec = unpack(KEYS)
 local kind, id, died, record = unpack(ARGV)
+if #id > 128 or not string.find(id, '^[!-z|~]+$') then
+  return redis.error_reply('ERR the id is none')
+end
 if not string.find(died, '^%d+$') or #died > 13 then
   return redis.error_reply('ERR the time of death is none')
 end
 needs_hashes(ids, rec)
 needs_zsets(dead)
-local stored = topic_kind(meta, ids, kind)
-if stored ~= kind then return { -1, stored } end
+local stored = call('HGET', meta, 'kind')
+if stored and stored ~= kind then return { -1, stored } end
+if kind ~= 'delay' then
+  return redis.error_reply('ERR dead jobs are of topics of the kind delay')
+end
+topic_kind(meta, ids, kind)
 local place = call('HGET', ids, id)
 if place and not is_lost(string.sub(ids, 1, -4), place, id) then return 0 end
 -- The index comes last: should this end in between, a repeat does it again.

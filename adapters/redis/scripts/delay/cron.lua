@@ -27,6 +27,21 @@ local topic, verb, name, seq, at, record = unpack(ARGV)
 local MOST = 1024
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
+--#include args
+local wrong = bad_word('the verb', verb, 'set delete pause resume list mend') or
+              verb == 'mend' and
+              bad_word('which ticks come', name, 'all odd soon') or
+              verb == 'set' and bad_number('AT', at, 0, MOST_MS)
+if wrong then return wrong end
+if #topic > 40 or not string.find(topic, '^[%w._:-]+$') then
+  return redis.error_reply('ERR the topic is none')
+end
+if verb == 'set' and
+   (#name > 128 or not string.find(name, '^[!-~]+$') or
+    not string.find(sub(record, at + 1),
+                    '^' .. string.rep(string.rep('%d', 13) .. ' ', 5))) then
+  return redis.error_reply('ERR the name or the record of the tick is none')
+end
 local kind = call('HGET', meta, 'kind')
 if kind and kind ~= 'delay' then return { 'kind', kind } end
 local SOON_MS = 8000
@@ -45,7 +60,11 @@ end
 
 local id = name .. '@next'
 if (call('HGET', ids, id) or '') ~= seq then return { 'moved' } end
-local state, from, old_at, old = read_schedule(call('HGET', cron, name))
+local stored = call('HGET', cron, name)
+local state, from, old_at, old = read_schedule(stored)
+if not state and stored and (verb == 'delete' or verb == 'set') then
+  state = find_tick(name) and 'A' or 'P' -- of one that cannot be read
+end
 if verb ~= 'set' and not state then return { 'none' } end
 if seq ~= '' and (not state or state == 'P' and verb == 'resume') and
    not is_lost(sub(wait, 1, -5), seq, id) then

@@ -8,7 +8,12 @@
 --#include types
 local call = redis.call
 local ids, meta, dead, rec = unpack(KEYS)
+--#include args
 local latest, most = ARGV[1], tonumber(ARGV[2])
+local wrong = latest ~= '' and
+              bad_number('the time of death', latest, 0, 2 ^ 53) or
+              bad_number('the number of jobs', ARGV[2], 1, 5000)
+if wrong then return wrong end
 if call('EXISTS', meta) == 0 then return { -1 } end
 if latest == '' then
   local time = call('TIME')

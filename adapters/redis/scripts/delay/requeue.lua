@@ -10,11 +10,23 @@
 --#include number
 --#include due
 --#include wake
+--#include args
+--#include when
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local wait, ids, meta, dead, rec, idle, pack = unpack(KEYS)
 local topic, jobs, header_len = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local died = cmsgpack.unpack(ARGV[4])
+local wrong = bad_number('the number of jobs', ARGV[2], 1, 256) or
+              bad_number('the header length', ARGV[3], 8, 2 ^ 24)
+if wrong then return wrong end
+local are_times = type(died) == 'table' and is_when(ARGV[5] or 'r0', jobs)
+for i = 1, are_times and jobs or 0 do
+  are_times = are_times and not bad_number('', died[i], 0, 2 ^ 53)
+end
+if not are_times then
+  return redis.error_reply('ERR the times of death or the time are none')
+end
 
 local is_repeat = call('PERSIST', pack) == 0
 if is_repeat and call('EXISTS', pack) == 0 then return { -1 } end

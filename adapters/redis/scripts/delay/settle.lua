@@ -56,13 +56,33 @@ local now = time[1] * 1000 + floor(time[2] / 1000)
 local run, lease, ids, meta, wait, dead, rec, idle = unpack(KEYS, 1, 8)
 local held, due_key, OF_MIXED = KEYS[9], KEYS[10], 65536
 local function list_of(arg) -- a table where finish.lua made it
-  if type(arg) == 'table' then return arg end
-  return arg ~= '' and cmsgpack.unpack(arg) or {}
+  if arg == '' then return {} end
+  local list = type(arg) == 'table' and arg or cmsgpack.unpack(arg)
+  return type(list) == 'table' and list
 end
 local topic, nodes, back = ARGV[1], list_of(ARGV[2]), list_of(ARGV[3])
 local closed, flat_moves = list_of(ARGV[4]), list_of(ARGV[5])
 local ends, most_dead = list_of(ARGV[6]), tonumber(ARGV[7])
 local flags = tonumber(ARGV[8] or 0)
+if not (nodes and back and closed and flat_moves and ends and most_dead and
+        most_dead >= 0 and most_dead <= 2 ^ 32 and most_dead % 1 == 0 and
+        flags and flags >= 0 and flags <= 7 and flags % 1 == 0) then
+  --#include args
+  return bad_number('the number of dead jobs', ARGV[7], 0, 2 ^ 32) or
+         bad_number('the eighth argument', ARGV[8], 0, 7) or
+         redis.error_reply('ERR the lists are no msgpack arrays')
+end
+for _, token in ipairs(closed) do
+  if type(token) ~= 'number' or
+     not (token >= 0 and token <= MOST_STORED and token % 1 == 0) then
+    return redis.error_reply('ERR a closed claim is no token')
+  end
+end
+if nodes ~= ARGV[2] and ARGV[3] .. ARGV[5] .. ARGV[6] ~= '' then
+  --#include verdicts
+  local wrong = wrong_lists(nodes, back, flat_moves, ends)
+  if wrong then return redis.error_reply('ERR ' .. wrong) end
+end
 local leaves_out = flags % 2 == 1
 local prefix, laned = sub(wait, 1, -5), {}
 local lanes -- of lanes.lua; nil: no job is of one
@@ -84,10 +104,6 @@ for m = 1, #flat_moves, 7 do
   local record, jobs, id = unpack(flat_moves, m, m + 2)
   if type(record) == 'string' then
     --#include lone_pack
-    if jobs ~= 1 or type(id) ~= 'string' or #id == 0 or #id > 128 then
-      return redis.error_reply('ERR a record that moves is of one job, with ' ..
-                               'its id')
-    end
     local head, header_len = lone_head(id, #record)
     local key, seq
     local serial = time[2] % 1000 * 8192 + m
@@ -290,7 +306,14 @@ local function all_but_left_out(index, lo, hi, slots)
 end
 
 local node_names = {}
-for i = 2, #nodes, 5 do node_names[#node_names + 1] = nodes[i] end
+for i = 2, #nodes, 5 do
+  local told = nodes[i + 2]
+  if type(told) == 'number' and
+     not (told >= 0 and told <= 2 ^ 24 and told % 1 == 0) then
+    return redis.error_reply('ERR a header length is none')
+  end
+  node_names[#node_names + 1] = nodes[i]
+end
 local scores = node_names[1] and call('ZMSCORE', run, unpack(node_names))
 for index, name in ipairs(node_names) do
   local token, listed = nodes[index * 5 - 2], nodes[index * 5]

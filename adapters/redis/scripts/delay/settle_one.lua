@@ -19,6 +19,16 @@ local run, lease, ids, meta, held, key, wait, idle = unpack(KEYS)
 local node, token, slot, id, slots = unpack(ARGV)
 local ends = ARGV[#ARGV]
 local due_key = not idle and wait
+if slots ~= '1' or ends ~= '1' then
+  local size, lease_ms = tonumber(slots), ends == '2' and ARGV[6] or 0
+  if not (size and size >= 1 and size <= 256 and size % 1 == 0) or
+     not (tonumber(lease_ms) and lease_ms * 1 >= 0 and lease_ms * 1 <= 3600000 and
+          lease_ms % 1 == 0)
+     or ends ~= '0' and ends ~= '1' and ends ~= '2' then
+    return redis.error_reply('ERR the slots are not 1 to 256, the lease is ' ..
+                             'none, or the last argument is not 0, 1 or 2')
+  end
+end
 local reply = { 0, 0, tonumber(slot) }
 local score = call('ZSCORE', run, node)
 -- Asked first: a key that this script empties cannot be asked while its slot

@@ -29,6 +29,10 @@ local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000) - 1
 local wait, meta, dead, relay, due_key, lease = unpack(KEYS)
 local most_nodes = tonumber(ARGV[1])
+if not (most_nodes and most_nodes >= 1 and most_nodes <= 1e6 and
+        most_nodes % 1 == 0) then
+  return redis.error_reply('ERR the number of nodes is not 1 to 1000000')
+end
 
 local total = {}
 local fields = { 'added', 'claimed', 'settled', 'retried', 'snoozed', 'failed',

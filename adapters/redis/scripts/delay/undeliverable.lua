@@ -14,6 +14,9 @@
 local ids, meta, dead, rec, relay, pack = unpack(KEYS)
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
+--#include args
+local wrong = bad_number('the number of dead jobs', ARGV[2], 0, 2 ^ 32)
+if wrong then return wrong end
 if call('HEXISTS', relay, ARGV[1]) == 0 then return 0 end
 local jobs, taken = {}, {}
 for i = 3, #ARGV, 3 do

@@ -27,8 +27,8 @@ local now = time[1] * 1000 + floor(time[2] / 1000)
 local keys = { meta = KEYS[1], wait = KEYS[2], run = KEYS[3], lease = KEYS[4],
                held = KEYS[5], past = KEYS[6], auto = KEYS[7] }
 local list, room = KEYS[8], tonumber(ARGV[2])
-local stored = external_kind(keys.meta, ARGV[1])
-if stored ~= ARGV[1] then return { -1, stored } end
+local ended = external_begin(keys.meta, ARGV[1], ARGV[7], ARGV[2], ARGV[3])
+if ended then return ended end
 local options = call('HMGET', keys.meta, 'paused', 'revision', 'key',
                      'server', 'end', 'body')
 if (options[3] or '') ~= ARGV[5] or (options[5] or '') ~= ARGV[8] or

@@ -30,8 +30,14 @@ local keys = { meta = KEYS[1], wait = KEYS[2], run = KEYS[3], lease = KEYS[4],
                held = KEYS[5], past = KEYS[6], auto = KEYS[7] }
 local stream, room = KEYS[8], tonumber(ARGV[2])
 local group, consumer = ARGV[6], ARGV[7]
-local stored = external_kind(keys.meta, ARGV[1])
-if stored ~= ARGV[1] then return { -1, stored } end
+local idle_ms = tonumber(ARGV[9])
+if not (idle_ms and idle_ms >= 0 and idle_ms <= 1e13 and idle_ms % 1 == 0) or
+   ARGV[8] ~= '$' and not is_entry(ARGV[8]) and not is_entry(ARGV[8] .. '-0')
+then
+  return redis.error_reply('ERR claim_idle or where a group starts is none')
+end
+local ended = external_begin(keys.meta, ARGV[1], ARGV[10], ARGV[2], ARGV[3])
+if ended then return ended end
 local options = call('HMGET', keys.meta, 'paused', 'revision', 'key', 'swept',
                      'cursor', 'group', 'server', 'body')
 if (options[3] or '') ~= ARGV[5] or options[6] ~= group or
@@ -133,7 +139,7 @@ end
 
 -- Look through what was not settled for long, 100 at a time.
 local function take_over(count)
-  local found = call('XAUTOCLAIM', stream, group, consumer, ARGV[9],
+  local found = call('XAUTOCLAIM', stream, group, consumer, digits(idle_ms),
                      is_entry(options[5] or '') and options[5] or '0-0',
                      'COUNT', min(count, 100))
   for _, entry in ipairs(found[2]) do

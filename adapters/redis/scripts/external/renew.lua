@@ -10,6 +10,9 @@ local call = redis.call
 --#include number
 --#include longest
 --#include full
+--#include args
+local wrong = bad_number('the lease in ms', ARGV[1], 0, HOUR_MS)
+if wrong then return wrong end
 local time = call('TIME')
 local deadline = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1]
 local lease, run, source = KEYS[1], KEYS[2], KEYS[3]

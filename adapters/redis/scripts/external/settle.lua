@@ -29,9 +29,19 @@ local now = time[1] * 1000 + floor(time[2] / 1000)
 local meta, wait, run, lease, held, past, dead, auto, source =
   unpack(KEYS, 1, 9)
 local group = ARGV[1]
-local function list_of(arg) return arg ~= '' and cmsgpack.unpack(arg) or {} end
+--#include args
+--#include verdicts
+local function list_of(arg)
+  local list = arg ~= '' and cmsgpack.unpack(arg) or {}
+  return type(list) == 'table' and list or { false }
+end
 local done, autos, others = list_of(ARGV[4]), list_of(ARGV[5]), list_of(ARGV[6])
-local moves, lacks_some, outbox = read_moves(list_of(ARGV[7]))
+local flat_moves = list_of(ARGV[7])
+local wrong = wrong_entries(done, autos, others, flat_moves)
+if wrong then return redis.error_reply('ERR ' .. wrong) end
+wrong = bad_number('the number of dead entries', ARGV[3], 0, 2 ^ 32)
+if wrong then return wrong end
+local moves, lacks_some, outbox = read_moves(flat_moves)
 if lacks_some then return { -1 } end
 local is_moved = {}
 for _, move in ipairs(moves) do

@@ -11,6 +11,9 @@ local call = redis.call
 --#include number
 --#include wake
 --#include unlink_keys
+--#include args
+local wrong = bad_number('how many keys hold jobs', ARGV[2], 1, #KEYS - 2)
+if wrong then return wrong end
 if call('EXISTS', unpack(KEYS)) == 0 then return { 0 } end
 if call('EXISTS', unpack(KEYS, 2, 1 + tonumber(ARGV[2]))) > 0 then
   return { -1 }

@@ -7,6 +7,13 @@
 -- ARGV  latest in us, bucket, count, bucket, count, ...
 local call = redis.call
 --#include number
+--#include args
+local wrong = bad_number('the latest in us', ARGV[1], -1, MOST_STORED)
+for i = 2, #ARGV, 2 do
+  wrong = wrong or bad_number('a bucket', ARGV[i], 0, 4096) or
+          bad_number('a count', ARGV[i + 1], 0, MOST_STORED)
+end
+if wrong then return wrong end
 local minute = math.floor(call('TIME')[1] / 60)
 local late, slot = KEYS[1], minute % 6
 if number_of(call('HGET', late, slot), -1) ~= minute then

@@ -13,6 +13,10 @@ local call = redis.call
 --#include full
 local ids, meta, idle = unpack(KEYS)
 local topic, kind = ARGV[1], ARGV[2]
+--#include args
+local wrong = kind ~= '' and bad_word('the kind', kind, KINDS) or
+              bad_word('what to do', ARGV[3], '0 1')
+if wrong then return wrong end
 local stored = topic_kind(meta, ids, kind ~= '' and kind or 'delay')
 if kind ~= '' and stored ~= kind then return { -1, stored } end
 if ARGV[3] == '1' then

@@ -15,6 +15,17 @@ local call = redis.call
 --#include topic
 --#include types
 local options, ids, meta = unpack(KEYS, 1, 3)
+--#include args
+local wrong = bad_word('the kind', ARGV[1], KINDS)
+for i = 2, #ARGV, 2 do
+  local name, value = ARGV[i], ARGV[i + 1]
+  if value ~= '' and name == 'kind' then
+    wrong = wrong or bad_word('the kind', value, KINDS)
+  elseif value ~= '' and value ~= 'none' and name == 'max_pending' then
+    wrong = wrong or bad_number('max_pending', value, 1, MOST_MS)
+  end
+end
+if wrong then return wrong end
 needs_hashes(options)
 local kind = topic_kind(meta, ids, ARGV[1])
 local KEPT = { kind = true, paused = true, revision = true, max_pending = true,
