@@ -32,11 +32,15 @@
 --       6 ends   [ source, id, record, ... ] for the dead; record '': expired,
 --                only counted
 --       7 most dead jobs
---       8 1: jobs whose new pack was not staged are left out, and with them
---                those that share a pack with one; 2 more: `parallel` of the
---                topic bounds how many run, and who waits for that is woken; 4
---                more: some jobs are of lanes (lanes.lua), as they may be where
---                `meta` has `lanes`; 0 or absent: none of it
+--       8 where there is one behind it: sources that did not start, whose
+--                claim used a token for nothing (tokens.lua); of what goes back
+--                BACK + (entry - 1) * 256 + slot
+--       the last, 8 or 9: 1: jobs whose new pack was not staged are left out,
+--                and with them those that share a pack with one; 2 more:
+--                `parallel` of the topic bounds how many run, and who waits
+--                for that is woken; 4 more: some jobs are of lanes
+--                (lanes.lua), as they may be where `meta` has `lanes`; 0 or
+--                absent: none of it
 -- Reply { settled, node, slot, ... }: the pairs, nodes counted from 0, are
 --       refused: expired, deleted or settled before, or the new pack has the
 --       name of another. With 256 added to the slot: left out, still under its
@@ -62,7 +66,20 @@ end
 local topic, nodes, back = ARGV[1], list_of(ARGV[2]), list_of(ARGV[3])
 local closed, flat_moves = list_of(ARGV[4]), list_of(ARGV[5])
 local ends, most_dead = list_of(ARGV[6]), tonumber(ARGV[7])
-local flags = tonumber(ARGV[8] or 0)
+local flags = tonumber(ARGV[9] or ARGV[8] or 0)
+local BACK = 2 ^ 20
+-- Jobs that did not start, of these what is under its claim, and what is not;
+-- nil: all did.
+local unstarted, spared, absent, note_absent
+if ARGV[9] then
+  unstarted, spared, absent = {}, {}, {}
+  for _, source in ipairs(list_of(ARGV[8])) do unstarted[source] = true end
+  note_absent = function(source, name, slot, token)
+    if unstarted[source] then
+      absent[#absent + 1] = { node_name(sub(name, 1, 12), slot, slot), token }
+    end
+  end
+end
 local leaves_out = flags % 2 == 1
 local prefix, laned = sub(wait, 1, -5), {}
 local lanes -- of lanes.lua; nil: no job is of one
@@ -181,7 +198,11 @@ local function is_anothers(source, id)
 end
 
 local function refuse(index, slot)
-  refused[(index - 1) * 256 + slot] = true
+  local source = (index - 1) * 256 + slot
+  refused[source] = true
+  if unstarted then
+    note_absent(source, nodes[index * 5 - 3], slot, nodes[index * 5 - 2])
+  end
   reply[#reply + 1] = index - 1
   reply[#reply + 1] = slot
 end
@@ -207,7 +228,7 @@ local function settle_node(index, name, lo, hi, slots, score)
   local part, last, count = parts[name], #to_unindex, 0
   if taken then slots = refuse_taken(index, lo, hi, slots) end
   if not slots and not part and not keeps_id and not pack.is_lost and
-     hi - lo >= FEW then -- the usual case
+     hi - lo >= FEW and not unstarted then -- the usual case
     count = hi - lo + 1
     if names then whole[#whole + 1] = { names, lo + 1, hi + 1 } end
   else
@@ -219,6 +240,9 @@ local function settle_node(index, name, lo, hi, slots, score)
       else
         count = count + 1
         if part then part[slot] = true end
+        if unstarted and unstarted[base + slot] then
+          spared[#spared + 1] = { name, floor(score), 1 }
+        end
         local id = names and names[slot + 1]
         local kept = keeps_id and keeps_id[base + slot]
         if type(id) == 'string' and kept ~= true and kept ~= id and
@@ -335,6 +359,9 @@ if lanes then
   laned = lanes.of(prefix, node_names)
   for _, node in ipairs(to_remove) do leave(node, kept[node]) end
 end
+if spared then
+  for _, job in ipairs(spared) do job[4] = laned[sub(job[1], 1, 12)] end
+end
 for _, node in ipairs(whole) do
   local names, from, to = unpack(node)
   local reply = redis.pcall('HDEL', ids, unpack(names, from, to))
@@ -376,7 +403,7 @@ if #back > 0 then
     laned = lanes.of(prefix, nodes)
   end
   -- Returns how many are below the mark.
-  local function give_back(list, name, under, due, slots)
+  local function give_back(list, name, under, due, slots, source)
     local seq, wanted, below = sub(name, 1, 12), {}, 0
     local lo, hi = node_bounds(name)
     local region = due >= MIXED and MIXED or 0
@@ -412,6 +439,10 @@ if #back > 0 then
           local list_of_slot = (slots == '' or wanted[slot]) and goes or stays
           list_of_slot[slot] = true
           if list_of_slot == goes then count = count + 1 end
+          if list_of_slot == goes and unstarted and
+             unstarted[source + slot] then
+            spared[#spared + 1] = { node, under, 1, laned[seq] }
+          end
         end
         if count == 0 then return end
         local left = {}
@@ -425,6 +456,8 @@ if #back > 0 then
         local half = left_size(from, to)
         descend(from, from + half - 1)
         descend(from + half, to)
+      elseif unstarted then
+        note_absent(source + from, name, from, under)
       end
     end
     descend(lo, hi)
@@ -434,11 +467,29 @@ if #back > 0 then
   local entries, early = {}, 0
   for b = 1, #back, 4 do
     early = early +
-            give_back(entries, back[b], back[b + 1], back[b + 2], back[b + 3])
+            give_back(entries, back[b], back[b + 1], back[b + 2], back[b + 3],
+                      BACK + (b - 1) * 64)
   end
   call_list('ZADD', wait, entries)
   increment(meta, 'returned', returned)
   increment(meta, 'ready', early)
+end
+local waiting
+if unstarted then
+  for _, job in ipairs(absent) do
+    --#include deleted
+    local node, token = unpack(job)
+    if take_deleted(held, digits(token), node) then
+      local lane = lanes and lanes.of(prefix, { node })[sub(node, 1, 12)]
+      spared[#spared + 1] = { node, token, 1, lane or nil }
+    end
+  end
+end
+if spared and spared[1] then
+  --#include tokens
+  local is_due
+  waiting, is_due = give_tokens(meta, held, idle, spared, time)
+  is_freed = is_freed or is_due
 end
 for _, token in ipairs(closed) do
   local left = call('ZCOUNT', run, digits(token), '(' .. digits(token + 1))
@@ -537,9 +588,13 @@ if flags % 4 >= 2 and settled + returned > 0 then
   if has_ready(wait, now) then first = min(first or now, now) end
 end
 if is_freed then first = min(first or now, now) end
-if first then
+if first or waiting then
   --#include wake
-  wake_one(idle, topic, first)
+  if first then wake_one(idle, topic, first) end
+  for _, worker in ipairs(waiting or {}) do
+    call('ZREM', idle, worker)
+    publish(worker, topic)
+  end
 end
 local DUPLICATES, ENTRY, LENGTH, EVICTED = -1, -2, -3, -4
 reply[1] = settled

@@ -150,6 +150,23 @@ if running and lane then leave(prefix, job.node, lane, now, left) end
 local is_gone = note_gone(pack_key, pack, 1, due_key)
 if is_gone and lane then forget(prefix, { seq }) end
 increment(meta, running and 'delrun' or 'delwait', 1)
+if running and call('HEXISTS', meta, 'limits') == 1 then
+  --#include held
+  --#include tokens
+  --#include deleted
+  local node, token = node_name(seq, job.slot, job.slot), floor(number)
+  local ended, started = suspicion(number)
+  if ended > 0 and not started then -- it will not
+    local spared, sleepers = { { node, token, 1, lane } }, prefix .. 'idle'
+    for _, sleeper in ipairs(give_tokens(meta, prefix .. 'held', sleepers,
+                                         spared, time)) do
+      call('ZREM', sleepers, sleeper)
+      publish(sleeper, string.match(wait, '{(.*)}'))
+    end
+  else
+    note_deleted(prefix .. 'held', digits(token), { node })
+  end
+end
 if running and KEYS[8] then
   --#include ready
   if has_ready(wait, now) then
