@@ -150,3 +150,18 @@ def ticks_use_no_token_and_wait_for_none(place):
     eventually(lambda: place.stats("t")["ready"] >= 4, "ticks go on")
     expect(2, len(place.lines("out")), "jobs that ran")
     stop_cleanly(worker)
+
+
+@test
+def ticks_wait_for_no_token_of_a_rate_that_is_set_later(place):
+    for name in ("one", "two"):
+        place.ok("cron", "add", name, "--topic", "t", "--at", "* * * * * *")
+    worker = work(place)
+    eventually(lambda: len(place.lines("out")) >= 4, "ticks come")
+    place.ok("pause", "t")
+    for number in range(3):
+        place.add("t", str(number), "--at", "2026-01-01T00:00:00Z")
+    set_topic(place, "rate=1/h")
+    place.ok("resume", "t")
+    eventually(lambda: place.stats("t")["ready"] >= 8, "ticks go on")
+    stop_cleanly(worker)

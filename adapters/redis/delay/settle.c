@@ -115,8 +115,9 @@ static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
     item->is_absolute = !is_dead && run->at_ms != 0;
     item->ms = is_dead ? 0 : item->is_absolute ? run->at_ms : run->delay_ms;
     item->outcome = run->outcome;
-    /* A claim that has no token left finds ticks that are alone. */
-    item->is_single = run->record.cron.len > 0 && topic->has_rate;
+    /* A claim without a token finds ticks only if they are alone. The topic may
+     * get its rate later. */
+    item->is_single = run->record.cron.len > 0;
     return true;
 }
 

@@ -210,6 +210,21 @@ TEST(a_job_with_a_key_gives_the_token_of_its_key_back)
     EXPECT_INT(0, lane_claimed_count);
 }
 
+TEST(what_is_deleted_in_hand_gives_the_token_of_its_key_back)
+{
+    static const int purged[] = {2};
+
+    for (int job = 1; job <= 3; job++)
+        EXPECT_STR("1", lane_add(job, "l2r0 a"));
+    (void)lane_claim("1", "||1/h||");
+    EXPECT_STR("running", lane_slot("delete", 1, ""));
+    EXPECT_STR("0", lane_settle(1, "spare"));
+    EXPECT_STR("2", lane_claim("9", "||1/h||"));
+    EXPECT_STR("1", lane_purge(purged, 1));
+    EXPECT_STR("0", lane_settle(2, "spare"));
+    EXPECT_STR("3", lane_claim("9", "||1/h||"));
+}
+
 /* --- clients -------------------------------------------------------------- */
 
 static void push(const char *id, const char *when)

@@ -274,8 +274,10 @@ local function settle(KEYS, ARGV)
 end
 local known = redis.call('HMGET', KEYS[5], 'limits', 'lanes')
 local wakes = digits((known[1] and 2 or 0) + (known[2] and 4 or 0))
-local reply = settle(keys, { string.match(wait, '{(.*)}'), nodes, back, closed,
-                             moves, ends, max_dead or 1, unstarted, wakes })
+local lists = { string.match(wait, '{(.*)}'), nodes, back, closed, moves, ends,
+                max_dead or 1, wakes }
+if known[1] and unstarted[1] then table.insert(lists, 8, unstarted) end
+local reply = settle(keys, lists)
 for i = 2, #reply - 1, 2 do
   local part = parts.ending[reply[i] + 1]
   local index = part and reply[i] >= 0 and part.results[reply[i + 1]]

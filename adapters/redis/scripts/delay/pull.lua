@@ -271,8 +271,10 @@ if nodes[1] or back[1] then
   local known = redis.call('HMGET', KEYS[5], 'limits', 'lanes')
   local wakes = digits((known[1] and 2 or 0) + (known[2] and 4 or 0))
   if known[1] then reply[3] = 0 end -- places are free again
-  settle(keys, { string.match(wait, '{(.*)}'), nodes, back, { token }, {}, ends,
-                 settings.max_dead, unstarted, wakes })
+  local lists = { string.match(wait, '{(.*)}'), nodes, back, { token }, {},
+                  ends, settings.max_dead, wakes }
+  if known[1] then table.insert(lists, 8, unstarted) end
+  settle(keys, lists)
 end
 if reply[8] == 1 then
   local function start(KEYS, ARGV)

@@ -68,16 +68,16 @@ local closed, flat_moves = list_of(ARGV[4]), list_of(ARGV[5])
 local ends, most_dead = list_of(ARGV[6]), tonumber(ARGV[7])
 local flags = tonumber(ARGV[9] or ARGV[8] or 0)
 local BACK = 2 ^ 20
--- Jobs that did not start, of these what is under its claim, and what is not;
--- nil: all did.
+-- Jobs that did not start, of these what is under its claim, and by claims what
+-- is not; nil: all did.
 local unstarted, spared, absent, note_absent
 if ARGV[9] then
   unstarted, spared, absent = {}, {}, {}
   for _, source in ipairs(list_of(ARGV[8])) do unstarted[source] = true end
   note_absent = function(source, name, slot, token)
-    if unstarted[source] then
-      absent[#absent + 1] = { node_name(sub(name, 1, 12), slot, slot), token }
-    end
+    if not unstarted[source] then return end
+    absent[token] = absent[token] or {}
+    table.insert(absent[token], node_name(sub(name, 1, 12), slot, slot))
   end
 end
 local leaves_out = flags % 2 == 1
@@ -476,12 +476,12 @@ if #back > 0 then
 end
 local waiting
 if unstarted then
-  for _, job in ipairs(absent) do
+  for token, names in pairs(absent) do
     --#include deleted
-    local node, token = unpack(job)
-    if take_deleted(held, digits(token), node) then
-      local lane = lanes and lanes.of(prefix, { node })[sub(node, 1, 12)]
-      spared[#spared + 1] = { node, token, 1, lane or nil }
+    local deleted = take_deleted(held, digits(token), names)
+    for i = 1, #deleted, 2 do
+      local lane = deleted[i + 1] ~= 0 and deleted[i + 1] or nil
+      spared[#spared + 1] = { sub(deleted[i], 2), token, 1, lane }
     end
   end
 end

@@ -164,7 +164,7 @@ if running and call('HEXISTS', meta, 'limits') == 1 then
       publish(sleeper, string.match(wait, '{(.*)}'))
     end
   else
-    note_deleted(prefix .. 'held', digits(token), { node })
+    note_deleted(prefix .. 'held', digits(token), { node }, { [seq] = lane })
   end
 end
 if running and KEYS[8] then

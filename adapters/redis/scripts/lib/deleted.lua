@@ -1,29 +1,29 @@
 -- SPDX-License-Identifier: MIT
 -- Jobs of a claim are deleted while it is leased. If such a job did not start,
 -- its token comes back with the verdict that says so (tokens.lua): until then
--- `held` has !NODE, 0 for its slot, in front of the nodes. It needs number.lua.
-local function note_deleted(held, token, nodes)
+-- `held` has !NODE and the job's lane, or 0, in front of the nodes. It needs
+-- number.lua. `nodes` are of one slot each, `lanes` are names by packs.
+local function note_deleted(held, token, nodes, lanes)
   local bytes, marked = redis.pcall('HGET', held, token), {}
   local flat = type(bytes) == 'string' and table_of(bytes) or {}
   if not flat[1] then return end
-  for _, node in ipairs(nodes) do
-    marked[#marked + 1], marked[#marked + 2] = '!' .. node, 0
+  for i, node in ipairs(nodes) do
+    marked[2 * i - 1], marked[2 * i] = '!' .. node, lanes[sub(node, 1, 12)] or 0
   end
   for _, value in ipairs(flat) do marked[#marked + 1] = value end
   redis.pcall('HSET', held, token, cmsgpack.pack(marked))
 end
 
--- False: it was not deleted, or its token came back before.
-local function take_deleted(held, token, node)
+-- Nodes of those that were deleted, and their lanes, which come back once.
+local function take_deleted(held, token, nodes)
   local bytes = redis.pcall('HGET', held, token)
   local flat = type(bytes) == 'string' and table_of(bytes) or {}
-  for i = 1, #flat - 1, 2 do
-    if flat[i] == '!' .. node then
-      table.remove(flat, i)
-      table.remove(flat, i)
-      redis.pcall('HSET', held, token, cmsgpack.pack(flat))
-      return true
-    end
+  local wanted, taken, left = {}, {}, {}
+  for _, node in ipairs(nodes) do wanted['!' .. node] = true end
+  for i = 1, #flat, 2 do
+    local list = wanted[flat[i]] and taken or left
+    list[#list + 1], list[#list + 2] = flat[i], flat[i + 1]
   end
-  return false
+  if taken[1] then redis.pcall('HSET', held, token, cmsgpack.pack(left)) end
+  return taken
 end

@@ -1,10 +1,10 @@
 -- SPDX-License-Identifier: MIT
 -- Ticks of schedules (tick.lua) use no token: a claim that finds none left
 -- takes the ticks that are due all the same, up to `most` jobs. They are not in
--- `held`, so that their verdicts bring no token back (tokens.lua). Workers of a
--- topic with a rate put each tick into a pack of its own, where it is found
--- here. Returns when the next tick is due; nil: none waits. In scope is what
--- claim.lua takes, and `free`, which counts these ticks.
+-- `held`, so that their verdicts bring no token back (tokens.lua). Workers put
+-- each tick into a pack of its own, where it is found here. Returns when the
+-- next tick is due; nil: none waits. In scope is what claim.lua takes, and
+-- `free`, which counts these ticks.
 local function take_ticks(most)
   local nodes, is_taken, next_ms = {}, {}, nil
   local names = redis.pcall('HKEYS', sub(wait, 1, -5) .. 'cron')
