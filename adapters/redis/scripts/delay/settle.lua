@@ -68,14 +68,21 @@ local closed, flat_moves = list_of(ARGV[4]), list_of(ARGV[5])
 local ends, most_dead = list_of(ARGV[6]), tonumber(ARGV[7])
 local flags = tonumber(ARGV[9] or ARGV[8] or 0)
 local BACK = 2 ^ 20
--- Jobs that did not start, of these what is under its claim, and by claims what
--- is not; nil: all did.
-local unstarted, spared, absent, note_absent
+-- Of jobs that did not start those that are under their claims (`spared`), and
+-- by claims what is not (`absent`); nil: all started. One table, as each call
+-- pays for every variable that a function uses.
+local unstarted
 if ARGV[9] then
-  unstarted, spared, absent = {}, {}, {}
-  for _, source in ipairs(list_of(ARGV[8])) do unstarted[source] = true end
-  note_absent = function(source, name, slot, token)
-    if not unstarted[source] then return end
+  local sources, spared, absent = {}, {}, {}
+  for _, source in ipairs(list_of(ARGV[8])) do sources[source] = true end
+  unstarted = { spared = spared, absent = absent }
+  function unstarted.note(source, node, token, lane)
+    if sources[source] then
+      spared[#spared + 1] = { node, token, 1, lane }
+    end
+  end
+  function unstarted.note_absent(source, name, slot, token)
+    if not sources[source] then return end
     absent[token] = absent[token] or {}
     table.insert(absent[token], node_name(sub(name, 1, 12), slot, slot))
   end
@@ -201,7 +208,8 @@ local function refuse(index, slot)
   local source = (index - 1) * 256 + slot
   refused[source] = true
   if unstarted then
-    note_absent(source, nodes[index * 5 - 3], slot, nodes[index * 5 - 2])
+    unstarted.note_absent(source, nodes[index * 5 - 3], slot,
+                          nodes[index * 5 - 2])
   end
   reply[#reply + 1] = index - 1
   reply[#reply + 1] = slot
@@ -240,9 +248,7 @@ local function settle_node(index, name, lo, hi, slots, score)
       else
         count = count + 1
         if part then part[slot] = true end
-        if unstarted and unstarted[base + slot] then
-          spared[#spared + 1] = { name, floor(score), 1 }
-        end
+        if unstarted then unstarted.note(base + slot, name, floor(score)) end
         local id = names and names[slot + 1]
         local kept = keeps_id and keeps_id[base + slot]
         if type(id) == 'string' and kept ~= true and kept ~= id and
@@ -359,8 +365,10 @@ if lanes then
   laned = lanes.of(prefix, node_names)
   for _, node in ipairs(to_remove) do leave(node, kept[node]) end
 end
-if spared then
-  for _, job in ipairs(spared) do job[4] = laned[sub(job[1], 1, 12)] end
+if unstarted then
+  for _, job in ipairs(unstarted.spared) do
+    job[4] = laned[sub(job[1], 1, 12)]
+  end
 end
 for _, node in ipairs(whole) do
   local names, from, to = unpack(node)
@@ -439,9 +447,8 @@ if #back > 0 then
           local list_of_slot = (slots == '' or wanted[slot]) and goes or stays
           list_of_slot[slot] = true
           if list_of_slot == goes then count = count + 1 end
-          if list_of_slot == goes and unstarted and
-             unstarted[source + slot] then
-            spared[#spared + 1] = { node, under, 1, laned[seq] }
+          if list_of_slot == goes and unstarted then
+            unstarted.note(source + slot, node, under, laned[seq])
           end
         end
         if count == 0 then return end
@@ -457,7 +464,7 @@ if #back > 0 then
         descend(from, from + half - 1)
         descend(from + half, to)
       elseif unstarted then
-        note_absent(source + from, name, from, under)
+        unstarted.note_absent(source + from, name, from, under)
       end
     end
     descend(lo, hi)
@@ -476,19 +483,19 @@ if #back > 0 then
 end
 local waiting
 if unstarted then
-  for token, names in pairs(absent) do
+  for token, names in pairs(unstarted.absent) do
     --#include deleted
     local deleted = take_deleted(held, digits(token), names)
     for i = 1, #deleted, 2 do
       local lane = deleted[i + 1] ~= 0 and deleted[i + 1] or nil
-      spared[#spared + 1] = { sub(deleted[i], 2), token, 1, lane }
+      table.insert(unstarted.spared, { sub(deleted[i], 2), token, 1, lane })
     end
   end
 end
-if spared and spared[1] then
+if unstarted and unstarted.spared[1] then
   --#include tokens
   local is_due
-  waiting, is_due = give_tokens(meta, held, idle, spared, time)
+  waiting, is_due = give_tokens(meta, held, idle, unstarted.spared, time)
   is_freed = is_freed or is_due
 end
 for _, token in ipairs(closed) do
