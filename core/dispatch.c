@@ -370,6 +370,7 @@ void weir__lane_settle(struct weir__lane *lane, struct weir__run *run)
         run->outcome == WEIR__OUTCOME_DEAD)
         weir__lane_log_outcome(lane, run);
     weir__suspect_settled(run);
+    run->is_unstarted = run->is_unstarted || run->handler == NULL;
     weir__handler_release(run);
     WEIR__PROBE4(settle, lane->name, run->id.ptr, run->id.len, run->outcome);
     lane->store->ops->settle(lane->topic, run);

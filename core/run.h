@@ -111,6 +111,8 @@ struct weir__run {
     char *reason;  /* NUL-terminated, NULL: none */
     struct weir__follows follows;
     struct weir__asker *asker; /* NULL: nobody */
+    bool is_unstarted; /* at its end: no handler began with it, so it costs no
+                          token of a rate */
 };
 
 /* The host's functions as runs and plugin instances carry them. */

@@ -151,6 +151,7 @@ int64_t weir__thread_run_began_ns(struct weir__run *run)
         return began_ns;
     end(run->thread_run);
     run->thread_run = NULL;
+    run->is_unstarted = true;
     return 0;
 }
 

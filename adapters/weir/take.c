@@ -503,8 +503,10 @@ int weir_take_give_back(struct weir_take *take, weir_take_settled_fn fn,
     if (rc < 0)
         return rc;
     run = begin_end(take, fn, arg);
-    if (run != NULL)
-        weir__run_let_go(run, WEIR__OUTCOME_RETURN);
+    if (run == NULL)
+        return WEIR_OK;
+    run->is_unstarted = true;
+    weir__run_let_go(run, WEIR__OUTCOME_RETURN);
     return WEIR_OK;
 }
 

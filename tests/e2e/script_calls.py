@@ -233,7 +233,9 @@ RECORDS = Packed(text, number(1, 1), text, when, number(0, 1), text,
 
 
 def settled(back=b"", moves=b"", ends=b"", flags=b"0", moved=MOVES,
-            to=b""):
+            to=b"", unstarted=None):
+    more = () if unstarted is None else (
+        (Packed(lambda value: True), unstarted),)
     nodes = packed(11, NODE, 1, 11, b"")
     return Call(
         "delay/settle", TWO + " " + to.decode(), running, (text, b"t"),
@@ -242,7 +244,7 @@ def settled(back=b"", moves=b"", ends=b"", flags=b"0", moved=MOVES,
         (Packed(lambda value: value is None or token(value)), packed(1)),
         (moved, moves),
         (Packed(number(0, 256), name, text), ends),
-        (number(0, 2 ** 32), b"5"), (number(0, 7), flags))
+        (number(0, 2 ** 32), b"5"), *more, (number(0, 7), flags))
 
 
 DELAY = [
@@ -258,7 +260,7 @@ DELAY = [
          (Told(form(rb".{1,2048}")), b"key"),
          (Told(words("reject until-done")), b"reject until-done")),
     Call("delay/push", "wait ids meta idle options absent", nothing,
-         (topic, b"t"), (form(rb"[\"-z|][!-z|~]*|"), b"x"), (text, b"\x01"),
+         (topic, b"t"), (form(rb"[\"-?A-z|~][!-z|~]*|"), b"x"), (text, b"\x01"),
          (when, b"r0"), (text, b"ttl_ms"), (form(rb"\d{1,14}"), b"50")),
     Call("delay/pull", "wait run lease ids meta idle held due dead rec options "
          "started absent", ready, (number(1, 1024), b"5"),
@@ -277,6 +279,7 @@ DELAY = [
     settled(moves=packed(12, 1, 11, b"r5", 3, [0], [b"o", b"delay", b"!s", 7,
                                                     b""]), to=b"relay"),
     settled(ends=packed(0, b"x", record(1))),
+    settled(unstarted=packed(256)),
     Call("delay/settle_one", "run lease ids meta held p:" + SEQ.decode(),
          running, (text, NODE), (token, b"1"), (text, b"0"), (text, b"x"),
          (number(1, 256), b"2"), (words("0", "1", "2"), b"1")),
@@ -402,9 +405,9 @@ LISTS = [
          (number(0, 7 * 86400000), b"60000"), (server, b""),
          (text, b"")),
     Call("external/find", "meta options", nothing),
-    external_settled(done=packed(1, b"~0000000000000001")),
+    external_settled(done=packed(1, b"@0000000000000001")),
     external_settled(autos=packed(1, 1), world=given_away),
-    external_settled(others=packed(1, b"~0000000000000001", b"r", 5, b"p", b"", 0)),
+    external_settled(others=packed(1, b"@0000000000000001", b"r", 5, b"p", b"", 0)),
     Call("external/renew", "lease run @q meta", taken, (lease, b"8000"),
          (text, b""), (text, b""), (text, b"1")),
     Call("external/requeue", "meta wait held past dead absent", died,
@@ -417,7 +420,7 @@ LISTS = [
     Call("external/list", "meta wait run held past dead @q", taken,
          *arguments(text, b"", b"untaken", b"", b"", b"9", b"")),
     Call("external/start", "run past", taken, (text, b"1"),
-         (text, b"~0000000000000001")),
+         (text, b"@0000000000000001")),
     Call("external/stats", "meta wait run dead auto relay lease @q", taken,
          (text, b"")),
 ]

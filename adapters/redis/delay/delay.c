@@ -34,7 +34,7 @@ static void shared_fini(struct weir__shared *base)
 {
     struct weir__delay *shared = delay_of(base);
 
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < WEIR__SETTLE_LISTS; i++)
         weir__buf_fini(&shared->scratch[i]);
     weir__mem_free(shared->planned_packs.list);
     weir__block_cache_fini(&shared->batches);
@@ -84,6 +84,7 @@ static void note_limits(struct weir__delay_topic *topic,
     char parallel[24], key_parallel[24], *limits = topic->limits;
     int len = 0;
 
+    topic->has_rate = options->rate[0] != '\0' || options->key_rate[0] != '\0';
     topic->is_parallel = options->parallel != WEIR__OPTION_NONE;
     write_limit(parallel, options->parallel);
     write_limit(key_parallel, options->key_parallel);

@@ -34,7 +34,7 @@ void weir__overdue_free(struct weir__overdue *overdue)
 {
     if (overdue == NULL)
         return;
-    for (size_t i = 0; i < 5; i++)
+    for (size_t i = 0; i < WEIR__SETTLE_LISTS; i++)
         weir__buf_fini(&overdue->stand_in.scratch[i]);
     weir__mem_free(overdue->stand_in.planned_packs.list);
     weir__mem_free(overdue->store.call_slots.free);

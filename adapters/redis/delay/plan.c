@@ -252,6 +252,11 @@ static bool are_near(const struct weir__items *items,
            first + span <= 0;
 }
 
+static bool is_single(const struct weir__item *item)
+{
+    return item->is_single || weir__item_is_alone(item);
+}
+
 static bool are_of_one_lane(const struct weir__items *items,
                             const struct weir__item *one,
                             const struct weir__item *other)
@@ -277,8 +282,7 @@ static size_t fitting(const struct weir__items *items, size_t first, size_t end,
     while (first + count < end && count < most) {
         const struct weir__item *item = &one[count];
 
-        if (item->group != one->group ||
-            (count > 0 && weir__item_is_alone(item)) ||
+        if (item->group != one->group || (count > 0 && is_single(item)) ||
             !are_of_one_lane(items, one, item) ||
             (is_equal ? item->ms != one->ms : !are_near(items, one, count)))
             break;
@@ -380,7 +384,7 @@ void weir__planned_pack_plan(const struct weir__items *items, size_t first,
     size_t mixed;
 
     WEIR_ASSERT(first < end && end <= items->count);
-    if (weir__item_is_alone(&items->list[first]))
+    if (is_single(&items->list[first]))
         end = first + 1;                    /* it may be replaced */
     mixed = items->list[first].lane_len > 0 /* a lane has times of nodes */
                 ? 0

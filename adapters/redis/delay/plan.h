@@ -46,6 +46,7 @@ struct weir__item {
     uint32_t slot;
     uint32_t outcome;
     bool is_absolute;               /* ms is a server time */
+    bool is_single;                 /* it has a pack of its own */
     bool is_restored;               /* whatever its body says it has no key */
     struct weir__delay_topic *away; /* the topic of a follow-up or a dead job;
                                        NULL: this one */

@@ -47,6 +47,7 @@ enum {
     /* Of what one settle call writes. A run that has more goes alone, so that
      * it is the only one to fail where the server takes no more than 1 MiB. */
     WEIR__BYTES_PER_CALL = 512 * 1024,
+    WEIR__SETTLE_LISTS = 6, /* arguments of a settle call that are lists */
     WEIR__NODE_STATES = 256 /* of a node: the fraction of its score */
 };
 
@@ -80,6 +81,7 @@ struct weir__claimed_node {
     bool is_dropped;   /* its pack is gone: all slots go, without a verdict */
     uint64_t slots[4]; /* those of the verdicts, one bit each */
     uint64_t back[4];  /* those of the runs that go back */
+    uint64_t unstarted[4]; /* of both those that did not start */
     struct weir__delay_lease *lease;
     struct weir__claimed_node *next; /* in the topic's list of touched nodes */
     uint32_t call;                   /* the settle call that takes it */
@@ -149,6 +151,7 @@ struct weir__delay_topic {
     char
         limits[160]; /* as it is served, for scripts/lib/limits.lua; "": none */
     bool is_parallel;     /* one of them bounds how many run */
+    bool has_rate;        /* one of them bounds how many start */
     bool tells_limits;    /* the next claim does, though there are none */
     uint64_t limits_told; /* connection of the last one that did */
     char on_dead[WEIR_MAX_TOPIC + 1]; /* where dead jobs go; "": nowhere */
@@ -209,7 +212,7 @@ struct weir__delay {
     uint32_t topics_made;
     uint64_t random; /* of jitter */
 
-    struct weir__buf scratch[5]; /* lists of one settle call */
+    struct weir__buf scratch[WEIR__SETTLE_LISTS]; /* lists of one settle call */
     struct weir__planned_packs planned_packs;
     struct weir__block_cache batches; /* freed ones */
     struct weir__adds *spare_adds;

@@ -23,6 +23,11 @@ static void touch(struct weir__claimed_node *node)
     weir__topic_mark(&topic->base);
 }
 
+static void set_bit(uint64_t bits[4], uint32_t slot)
+{
+    bits[slot >> 6] |= UINT64_C(1) << (slot & 63);
+}
+
 /* A dead job that moves to another topic: retries start over there, and where
  * it comes from is in its headers, unless it moved before. `headers` keeps
  * them. */
@@ -110,6 +115,9 @@ static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
     item->is_absolute = !is_dead && run->at_ms != 0;
     item->ms = is_dead ? 0 : item->is_absolute ? run->at_ms : run->delay_ms;
     item->outcome = run->outcome;
+    /* A claim without a token finds ticks only if they are alone. The topic may
+     * get its rate later. */
+    item->is_single = run->record.cron.len > 0;
     return true;
 }
 
@@ -217,7 +225,6 @@ static void forget_part(struct weir__claimed_node *node)
 static void take_verdict(struct weir__delay_topic *topic, struct weir__run *run,
                          struct weir__claimed_node *whole)
 {
-    uint64_t bit = UINT64_C(1) << (run->slot & 63);
     struct weir__claimed_node *node = part_for(whole, run);
 
     if (node == NULL || !note_all(topic, run, node)) {
@@ -226,10 +233,12 @@ static void take_verdict(struct weir__delay_topic *topic, struct weir__run *run,
         return; /* its lease runs out */
     }
     node->asker = run->asker;
-    WEIR_ASSERT((node->slots[run->slot >> 6] & bit) == 0);
+    WEIR_ASSERT((node->slots[run->slot >> 6] >> (run->slot & 63) & 1) == 0);
     if (node->verdicts + node->backs == 0)
         touch(node);
-    node->slots[run->slot >> 6] |= bit;
+    set_bit(node->slots, run->slot);
+    if (run->is_unstarted)
+        set_bit(node->unstarted, run->slot);
     node->verdicts++;
     node->endings += endings_of(run);
     node->bytes += bytes_of(run);
@@ -240,11 +249,13 @@ static void take_verdict(struct weir__delay_topic *topic, struct weir__run *run,
 
 /* A job that was not started returns under its due time. */
 static void take_back(struct weir__delay_topic *topic, uint32_t slot,
-                      struct weir__claimed_node *node)
+                      bool is_unstarted, struct weir__claimed_node *node)
 {
     if (node->verdicts + node->backs == 0)
         touch(node);
-    node->back[slot >> 6] |= UINT64_C(1) << (slot & 63);
+    set_bit(node->back, slot);
+    if (is_unstarted)
+        set_bit(node->unstarted, slot);
     node->backs++;
     topic->touched_slots++;
     topic->base.unsettled++;
@@ -253,7 +264,7 @@ static void take_back(struct weir__delay_topic *topic, uint32_t slot,
 void weir__delay_return(struct weir__claimed_node *node)
 {
     WEIR_ASSERT(node->size == 1 && node->lease->out == 0);
-    take_back(node->lease->topic, node->lo, node);
+    take_back(node->lease->topic, node->lo, true, node);
     weir__delay_lease_done(node->lease);
 }
 
@@ -271,7 +282,7 @@ void weir__delay_settle(struct weir__store_topic *base, struct weir__run *run)
         node = part_for(node, run);
         if (node != NULL) { /* else its lease runs out */
             node->asker = run->asker;
-            take_back(topic, run->slot, node);
+            take_back(topic, run->slot, run->is_unstarted, node);
         } else {
             weir__asker_tell(run->asker, WEIR_ENOMEM);
         }
@@ -290,6 +301,7 @@ void weir__delay_drop(struct weir__delay_topic *topic,
     WEIR_ASSERT(node->lease->topic == topic &&
                 node->verdicts + node->backs == 0);
     node->is_dropped = true;
+    memset(node->unstarted, 0xff, sizeof(node->unstarted));
     topic->touched_slots += node->size;
     touch(node);
 }
@@ -313,6 +325,7 @@ void weir__delay_clear_verdicts(struct weir__delay_topic *topic)
             node->bytes = 0;
             memset(node->slots, 0, sizeof(node->slots));
             memset(node->back, 0, sizeof(node->back));
+            memset(node->unstarted, 0, sizeof(node->unstarted));
         }
         node = next;
     }

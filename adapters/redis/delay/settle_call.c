@@ -26,6 +26,7 @@ enum {
 
 /* Lists of a call, in the order of the script's arguments. */
 enum { NODES, BACK, CLOSED, MOVES, ENDINGS, LISTS, ARGS = LISTS + 3 };
+enum { UNSTARTED = LISTS }; /* where there is a rate */
 
 /* The last argument. */
 enum { LEAVES_OUT = 1, WAKES = 2, HAS_LANES = 4 };
@@ -408,7 +409,7 @@ static bool has_lanes(const struct weir__settle_call *call)
 
 /* The script and its keys. */
 static void write_keys(struct weir__buf *buf,
-                       const struct weir__settle_call *call)
+                       const struct weir__settle_call *call, size_t args)
 {
     const struct weir__prefix *prefix = &call->topic->base.prefix;
     bool has_relay = call->planned_count > call->moves;
@@ -416,7 +417,7 @@ static void write_keys(struct weir__buf *buf,
 
     weir__resp_eval(
         buf, &weir__script_delay_settle,
-        FIRST_PACK_KEY + call->packs + call->planned_count + has_relay, ARGS);
+        FIRST_PACK_KEY + call->packs + call->planned_count + has_relay, args);
     weir__prefix_keys(buf, prefix,
                       "run lease ids meta wait dead rec idle held due");
     for (const struct weir__claimed_node *node = call->first; node != call->end;
@@ -505,21 +506,27 @@ static void write_full(struct weir__buf *buf,
 {
     struct weir__delay_topic *topic = call->topic;
     struct weir__buf *lists = topic->shared->scratch;
+    bool has_unstarted;
 
-    for (size_t i = 0; i < LISTS; i++)
+    for (size_t i = 0; i < WEIR__SETTLE_LISTS; i++)
         weir__buf_reset(&lists[i]);
     write_nodes(&lists[NODES], call);
     write_back(&lists[BACK], call);
     write_closed(&lists[CLOSED], call);
     write_moves(&lists[MOVES], call);
     write_ends(&lists[ENDINGS], call);
-    write_keys(buf, call);
+    has_unstarted = weir__unstarted_write(&lists[UNSTARTED], call);
+    write_keys(buf, call, ARGS + has_unstarted);
     weir__resp_str(buf, topic->base.name);
     for (size_t i = 0; i < LISTS; i++) {
         weir__resp_bytes(buf, weir__buf_slice(&lists[i]));
         buf->failed = buf->failed || lists[i].failed;
     }
     weir__resp_int(buf, topic->max_dead);
+    if (has_unstarted) {
+        weir__resp_bytes(buf, weir__buf_slice(&lists[UNSTARTED]));
+        buf->failed = buf->failed || lists[UNSTARTED].failed;
+    }
     weir__resp_int(buf, (topic->is_parallel ? WAKES : 0) +
                             (has_lanes(call) ? HAS_LANES : 0));
 }

@@ -13,6 +13,7 @@
  *     (plan.c: packs)                snoozes, jobs that runs add; or records
  *                                    them in `relay` (store/outbox.h)
  *   settle.c, as bytes      ends     keeps records of dead jobs: `rec`, `dead`
+ *   unstarted.c, if any    unstarted  gives tokens of rates back
  *
  * The answer says which slots were refused, which are left out as their pack
  * was not staged (verdicts.c repeats the call), which new ids exist, and what
@@ -72,6 +73,11 @@ void weir__settle_call_forgo(const struct weir__settle_call *call);
 const struct weir__script *
 weir__settle_call_write(struct weir__buf *buf,
                         const struct weir__settle_call *call);
+
+/* unstarted.c: append the jobs of the call that used a token of a rate and did
+ * not start, as the script reads them. False: there are none, or no rate. */
+bool weir__unstarted_write(struct weir__buf *list,
+                           const struct weir__settle_call *call);
 
 /* Have a call that was written settle the others in that case. */
 void weir__settle_call_leave_out(struct weir__buf *buf);

@@ -81,6 +81,17 @@ const struct fault limit_faults[] = {
      "if call('HGET', meta, 'limits') == '|' then call('HDEL', meta, 'limits') "
      "end",
      ""},
+    {"a suspect that did not start keeps its token", SCRIPT_CLAIM,
+     "if spared[1] and options[9] then", "if false then"},
+    {"a suspect that started gives its token back", SCRIPT_CLAIM,
+     "ended = min(ended + 1, MOST_ENDED)\n",
+     "spared[#spared + 1] = { left[i], number, size, laned[seq] }\n"
+     "ended = min(ended + 1, MOST_ENDED)\n"},
+    {"who waits for a token that comes back is not told", SCRIPT_CLAIM,
+     "digits(math.max(#spared, jobs)))", "'0')"},
+    {"a bucket that was full gains a second time", SCRIPT_CLAIM,
+     "local gained = math.max(time_us - claim.since_us, 0)",
+     "local gained = 0"},
     {"stats tell of limits though nothing is ready", SCRIPT_STATS,
      "if values[21] and oldest >= 0 then", "if values[21] then"},
     {"stats tell of the wrong limit", SCRIPT_STATS,

@@ -362,7 +362,8 @@ static void suspect(struct model *model, struct job *job)
 }
 
 size_t model_give_back(struct model *model, uint64_t token, size_t most,
-                       bool is_crash, long long *ret_jobs)
+                       bool is_crash, long long *ret_jobs,
+                       long long *ret_spared)
 {
     size_t count;
     struct job **nodes = model_nodes(model, is_under, (int64_t)token, &count);
@@ -370,6 +371,7 @@ size_t model_give_back(struct model *model, uint64_t token, size_t most,
     if (count > most)
         count = most;
     *ret_jobs = 0;
+    *ret_spared = 0;
     for (size_t i = 0; i < count; i++) {
         unsigned lo = nodes[i]->lo, hi = nodes[i]->hi;
         bool is_one_due = !nodes[i]->pack->is_mixed || nodes[i]->is_single;
@@ -380,6 +382,7 @@ size_t model_give_back(struct model *model, uint64_t token, size_t most,
             job->state = WAITS;
             if (is_one_due && job->due_ms > model_now_ms(model))
                 job->due_ms = model_now_ms(model); /* the clock went back */
+            *ret_spared += job->ended > 0 && !job->is_started;
             if (is_crash)
                 suspect(model, job);
             job->is_started = false;

@@ -139,6 +139,7 @@ struct model {
     bool has_bucket;       /* what follows is on the server, in us */
     double full_us;        /* when all tokens are back */
     double visit_us;       /* when the last worker comes that waits for one */
+    double high_us;        /* the last claim that found half of them there */
     long long revision;    /* of the stored options */
     unsigned server;       /* that gave out jobs last; 0: none said so */
     int64_t met_ms;        /* when it came */
@@ -361,6 +362,9 @@ unsigned model_room(const struct model *model, const struct limit *limit,
 struct next model_next(struct model *model, const struct limit *limit,
                        uint64_t jobs, int64_t due_ms, bool comes);
 int model_limited(const struct model *model);
+/* So many jobs of a claim did not start: their tokens come back. */
+void model_spare(struct model *model, const struct lease *lease,
+                 long long jobs);
 void model_set_limit(struct model *model, bool is_rate, long long value,
                      struct text *answer);
 
@@ -499,9 +503,11 @@ void model_split_at_mark(const struct model *model, struct pack *pack,
                          unsigned lo, unsigned hi);
 
 /* Give back at most `most` nodes of a token; returns how many nodes. After a
- * crash its jobs are suspects, or what suspects had started counts. */
+ * crash its jobs are suspects, or what suspects had started counts.
+ * *ret_spared: suspects that had not. */
 size_t model_give_back(struct model *model, uint64_t token, size_t most,
-                       bool is_crash, long long *ret_jobs);
+                       bool is_crash, long long *ret_jobs,
+                       long long *ret_spared);
 bool model_wake(struct model *model, int64_t due_ms);
 
 /* How many ms behind `at_ms`, when there is something to do, a worker comes

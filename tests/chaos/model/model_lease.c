@@ -41,13 +41,16 @@ void model_expire(struct model *model, int64_t grace_ms)
 
     for (int i = 0; i < 2; i++) {
         struct lease *lease = first_expired(model, token);
-        long long jobs;
+        long long jobs, spared;
+        size_t nodes;
 
         if (lease == NULL)
             return;
         token = lease->token;
-        if (model_give_back(model, token, MOST_EXPIRED, true, &jobs) <
-            MOST_EXPIRED)
+        nodes =
+            model_give_back(model, token, MOST_EXPIRED, true, &jobs, &spared);
+        model_spare(model, lease, spared);
+        if (nodes < MOST_EXPIRED)
             model_lease_end(model, token);
     }
 }

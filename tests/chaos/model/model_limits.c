@@ -2,6 +2,7 @@
 #include <float.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/chaos/model/model.h"
@@ -93,6 +94,8 @@ struct next model_next(struct model *model, const struct limit *limit,
     double due_us = due_ms == INT64_MAX ? DBL_MAX : (double)due_ms * 1000;
     double full_us = limit->full_us + (double)jobs * rate->step_us, token_us;
 
+    if (model->rate != 0 && jobs > 0 && limit->tokens * 2 >= rate->burst)
+        model->high_us = (double)model->now_us;
     if (model->rate != 0 && (jobs > 0 || limit->is_ahead))
         keep(model, full_us);
     if (due_us == DBL_MAX || limit->places <= (double)jobs)
@@ -110,6 +113,34 @@ struct next model_next(struct model *model, const struct limit *limit,
         keep(model, full_us);
     }
     return (struct next){(int64_t)token_us, true};
+}
+
+void model_spare(struct model *model, const struct lease *lease, long long jobs)
+{
+    const struct rate *rate = &rates[model->rate];
+    const char *since = strrchr(text_of(&lease->held), '@');
+    double since_us = 0, gained_us, over_us;
+
+    if (lease == NULL || jobs == 0 || model->rate == 0 || !model->has_bucket)
+        return;
+    if (since != NULL)
+        since_us = (double)strtoll(since + 1, NULL, 10) * 1000;
+    gained_us = fmax((double)model->now_us - since_us, 0);
+    over_us = fmax((double)jobs - (double)rate->burst / 2, 0) * rate->step_us;
+    if (since_us > model->high_us)
+        gained_us = fmin(gained_us, over_us);
+    model->full_us -= fmax((double)jobs * rate->step_us - gained_us, 0);
+    model->full_us = floor(fmax(model->full_us, 0));
+    for (int i = 0; i < WORKERS && jobs > 0 && !model->is_paused; i++) {
+        struct worker *worker = &model->workers[i];
+
+        if (!worker->is_idle || worker->wake_ms != INT64_MIN)
+            continue;
+        worker->is_idle = false;
+        if (worker->is_subscribed)
+            text_format(&model->woken, "%d ", i);
+        jobs--;
+    }
 }
 
 /* For what ready jobs wait, as stats tell it; 0: nothing. */

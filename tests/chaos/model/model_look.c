@@ -95,6 +95,8 @@ static void change(struct model *model, const struct slot_call *call,
     runs = job->state == RUNS;
     model->count.delrun += runs;
     model->count.delwait += !runs;
+    if (runs && job->ended > 0 && !job->is_started)
+        model_spare(model, model_lease(model, job->token), 1);
     take_apart(model, job);
     model_drop(model, job);
     if (runs && model_has_ready(model))

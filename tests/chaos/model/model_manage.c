@@ -96,8 +96,9 @@ static long long purge_node(struct model *model, struct node node)
         model->count.delrun += runs;
         model->count.delwait += !runs;
     }
-    if (runs && !model_runs_under(model, token))
-        model_lease_end(model, token);
+    if (runs && !model_runs_under(model, token) && model->rate == 0 &&
+        model->parallel == 0)
+        model_lease_end(model, token); /* else its worker ends it */
     return node.hi - node.lo + 1;
 }
 

@@ -225,7 +225,8 @@ static const char held_script[] =
     "for i = 1, #all, 2 do "
     "  local text, flat = '', cmsgpack.unpack(all[i + 1]) "
     "  for j = 1, #flat - 1, 2 do "
-    "    text = text .. string.format('%s@%.0f ', flat[j], flat[j + 1]) "
+    "    if flat[j]:byte() ~= 33 then " /* '!': it was deleted */
+    "      text = text .. string.format('%s@%.0f ', flat[j], flat[j + 1]) end "
     "  end "
     "  text = text .. flat[#flat] "
     "  out[i], out[i + 1] = all[i], text "
@@ -358,8 +359,8 @@ static void add_limits(const struct model *model, struct lines *lines)
     if (limits.len > 0)
         add_line(lines, "limits", text_of(&limits));
     text_free(&limits);
-    (void)snprintf(bucket, sizeof(bucket), "%.0f %.0f", model->full_us,
-                   model->visit_us);
+    (void)snprintf(bucket, sizeof(bucket), "%.0f %.0f %.0f", model->full_us,
+                   model->visit_us, model->high_us);
     if (model->has_bucket)
         add_line(lines, "bucket", bucket);
 }

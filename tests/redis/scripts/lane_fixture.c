@@ -391,7 +391,7 @@ static void note_verdict(struct lists *lists, int job, const char *verdict)
     const char *node = lane_held[job].node;
     char slot = (char)lane_held[job].slot;
 
-    if (strcmp(verdict, "back") == 0) {
+    if (strcmp(verdict, "back") == 0 || strcmp(verdict, "spare") == 0) {
         weir__pack_array(&lists->back, 4);
         put_str(&lists->back, node);
         weir__pack_uint(&lists->back, token);
@@ -449,6 +449,12 @@ const char *lane_settle_as(int job, const char *verdict, const char *flags)
     put_list(&lists.moves);
     put_list(&lists.ends);
     put("9");
+    if (strcmp(verdict, "spare") == 0) {
+        weir__buf_reset(&lists.ends); /* was none */
+        weir__pack_array(&lists.ends, 1);
+        weir__pack_uint(&lists.ends, SCRIPT_BACK + lane_held[job].slot);
+        put_list(&lists.ends);
+    }
     put(flags);
     text = call();
     weir__buf_fini(&lists.nodes);

@@ -45,8 +45,9 @@ struct lane_claim {
 const char *lane_claim_as(struct lane_claim claim);
 const char *lane_claim(const char *room, const char *limits);
 
-/* A verdict on a job as it was claimed: "done", "dead", "back", or when it runs
- * again (due.lua). `flags` as of settle.lua. */
+/* A verdict on a job as it was claimed: "done", "dead", "back", "spare" (the
+ * same of one that did not start), or when it runs again (due.lua). `flags` as
+ * of settle.lua. */
 const char *lane_settle_as(int job, const char *verdict, const char *flags);
 const char *lane_settle(int job, const char *verdict); /* flags "4" */
 

@@ -141,26 +141,28 @@ static void claim_some(void)
 /* What another claim has by now is not settled. */
 static void settle_some(void)
 {
-    static const char *const verdicts[] = {"done", "done", "back", "back"};
+    static const char *const verdicts[] = {"done", "done", "back", "spare"};
     int job = any_job(LANE_CLAIMED);
-    bool is_old, runs;
+    bool is_old, runs, goes_back;
     const char *verdict, *text;
 
     if (job < 0)
         return;
     runs = lane_runs(job);
     verdict = pick(4) == 0 ? any_when() : verdicts[pick(4)];
-    is_old = lane_model.has_older && pick(8) == 0 &&
-             strcmp(verdict, "back") != 0 && !lane_model.is_packed[job];
+    goes_back = strcmp(verdict, "back") == 0 || strcmp(verdict, "spare") == 0;
+    is_old = lane_model.has_older && pick(8) == 0 && !goes_back &&
+             !lane_model.is_packed[job];
+    if (runs && strcmp(verdict, "spare") == 0)
+        lane_count_spared(job);
     text = lane_settle_as(job, verdict, is_old ? "0" : "4");
     if (lane_reply->type != REDIS_REPLY_ARRAY) {
         lane_find_problem("settle", text);
         return;
     }
-    if (strcmp(verdict, "back") != 0 &&
-        lane_reply->element[0]->integer != (runs ? 1 : 0))
+    if (!goes_back && lane_reply->element[0]->integer != (runs ? 1 : 0))
         lane_find_problem("settled", text);
-    if (runs && strcmp(verdict, "back") != 0)
+    if (runs && !goes_back)
         lane_model.is_packed[job] = false;
     if (runs && strcmp(verdict, "done") == 0)
         end_job(job);
@@ -179,6 +181,8 @@ static void slot_some(void)
     if (pick(2) == 0) {
         text = lane_slot("reschedule", job, times[pick(3)]);
     } else {
+        if (lane_held[job].state >= 2 && lane_runs(job))
+            lane_count_spared(job);
         text = lane_slot("delete", job, "");
         end_job(job);
     }
@@ -204,9 +208,14 @@ static void expire_some(void)
 {
     int job = any_job(LANE_CLAIMED);
 
-    if (job >= 0)
-        (void)redis_int(script_proc, "ZADD weir:{t}:lease XX 1 %lld",
-                        lane_held[job].token);
+    if (job < 0 || redis_int(script_proc, "ZADD weir:{t}:lease XX CH 1 %lld",
+                             lane_held[job].token) == 0)
+        return;
+    /* Suspects, as none was started. */
+    for (int i = 1; i < lane_model.next; i++)
+        if (lane_held[i].token == lane_held[job].token &&
+            lane_held[i].state >= 2 && lane_runs(i))
+            lane_count_spared(i);
 }
 
 static void step(void)

@@ -49,5 +49,7 @@ void lane_check_ready(void);
 enum { LANE_FIRSTS_CAP = 1024 };
 void lane_look_before(char ret_firsts[LANE_FIRSTS_CAP]);
 void lane_check_claim(const char *firsts);
+/* A job that was claimed is going to be told not to have started. */
+void lane_count_spared(int job);
 
 #endif

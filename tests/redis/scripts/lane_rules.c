@@ -64,6 +64,11 @@ static const char walk[] = LUA_CALL
     "  elseif call('HEXISTS', 'of', seq) == 1 then "
     "    return 'left its lane ' .. seq end "
     "end "
+    "for _, lane in ipairs(call('ZRANGE', 'turns', 0, -1)) do "
+    "  local waits = false "
+    "  for _, node in ipairs(call('ZRANGE', 'lane:' .. lane, 0, -1)) do "
+    "    waits = waits or call('ZSCORE', 'wait', node) end "
+    "  if not waits then return 'a turn of nothing ' .. lane end end "
     "if ready ~= tonumber(marks[3] or 0) then "
     "  return 'ready: ' .. ready .. ', not ' .. marks[3] end "
     "local running = {} "
@@ -219,6 +224,15 @@ long long lane_clock_ms(void)
     return (long long)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
+/* LANE_KEYS: it has none. */
+static size_t key_of(int job)
+{
+    const char *lane = lane_of(job);
+
+    return lane[0] == '\0' || lane[1] == '\0' ? LANE_KEYS
+                                              : (size_t)(lane[1] - 'a');
+}
+
 static void count_started(void)
 {
     long long most = LANE_BURST + (lane_clock_ms() + 1 - lane_model.begin_ms +
@@ -226,14 +240,20 @@ static void count_started(void)
                                       LANE_STEP_MS;
 
     for (int i = 0; i < lane_claimed_count && lane_model.has_rate; i++) {
-        const char *lane = lane_of(lane_claimed[i]);
-        size_t key = lane[0] == '\0' || lane[1] == '\0'
-                         ? LANE_KEYS
-                         : (size_t)(lane[1] - 'a');
+        size_t key = key_of(lane_claimed[i]);
 
         if (key < LANE_KEYS && ++lane_model.started[key] > most)
-            lane_find_problem("more than the key's rate", lane);
+            lane_find_problem("more than the key's rate",
+                              lane_of(lane_claimed[i]));
     }
+}
+
+void lane_count_spared(int job)
+{
+    size_t key = key_of(job);
+
+    if (key < LANE_KEYS)
+        lane_model.started[key]--;
 }
 
 /* --- claims --------------------------------------------------------------- */

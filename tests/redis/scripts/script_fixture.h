@@ -71,6 +71,12 @@ void script_settle_close(void);
 void script_settle_leave_out(void);
 /* Who waits for others to end is woken. */
 void script_settle_wakes(void);
+/* Some jobs are of lanes. */
+void script_settle_lanes(void);
+/* A source whose job did not start; of the node that goes back its slot and
+ * SCRIPT_BACK. */
+enum { SCRIPT_BACK = 1 << 20 };
+void script_settle_unstarted(uint64_t source);
 /* One job of the first node goes into the staged pack. */
 void script_settle_move(size_t slot, size_t header_len);
 /* The same of one whose record comes with the call. */

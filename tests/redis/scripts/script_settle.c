@@ -10,10 +10,12 @@
 
 enum { FIRST_PACK_KEY = 11, OF_MIXED = 65536 };
 
-static struct weir__buf nodes_arg, back_arg, closed_arg, moves_arg, ends_arg;
-static size_t node_total, move_total;
+static struct weir__buf nodes_arg, back_arg, closed_arg, moves_arg, ends_arg,
+    unstarted_arg;
+static size_t node_total, move_total, unstarted_total;
 static bool leaves_out; /* jobs of packs that are not staged */
 static bool wakes;
+static bool has_lanes;
 static bool sends; /* a pack is for another topic */
 
 static void settle_node(uint64_t key, const char *node, const void *slots,
@@ -68,7 +70,7 @@ static struct weir_slice list_slice(const struct weir__buf *buf)
 const char *script_settle_packs(char letter, const char *moved,
                                 const char *most_dead)
 {
-    struct weir__buf list = {0}, moves = {0};
+    struct weir__buf list = {0}, moves = {0}, unstarted = {0};
     struct weir_slice lists[4] = {[0] = list_slice(&back_arg),
                                   [1] = list_slice(&closed_arg),
                                   [3] = list_slice(&ends_arg)};
@@ -92,11 +94,16 @@ const char *script_settle_packs(char letter, const char *moved,
     for (size_t i = 0; i < 4; i++)
         script_arg_bytes(lists[i].ptr, lists[i].len);
     script_arg(most_dead);
-    if (leaves_out || wakes)
-        script_arg(leaves_out ? "1" : "2");
+    weir__pack_array(&unstarted, unstarted_total);
+    weir__buf_append(&unstarted, unstarted_arg.ptr, unstarted_arg.len);
+    if (unstarted_total > 0)
+        script_arg_bytes(unstarted.ptr, unstarted.len);
+    if (leaves_out || wakes || has_lanes || unstarted_total > 0)
+        script_arg(leaves_out ? "1" : has_lanes ? "4" : wakes ? "2" : "0");
     answer = script_call();
     weir__buf_fini(&list);
     weir__buf_fini(&moves);
+    weir__buf_fini(&unstarted);
     return answer;
 }
 
@@ -112,15 +119,28 @@ void script_settle_begin(void)
     weir__buf_fini(&closed_arg);
     weir__buf_fini(&moves_arg);
     weir__buf_fini(&ends_arg);
+    weir__buf_fini(&unstarted_arg);
     node_total = 0;
     move_total = 0;
-    leaves_out = wakes = false;
+    leaves_out = wakes = has_lanes = false;
+    unstarted_total = 0;
     sends = false;
 }
 
 void script_settle_wakes(void)
 {
     wakes = true;
+}
+
+void script_settle_unstarted(uint64_t source)
+{
+    weir__pack_uint(&unstarted_arg, source);
+    unstarted_total++;
+}
+
+void script_settle_lanes(void)
+{
+    has_lanes = true;
 }
 
 void script_settle_leave_out(void)

@@ -384,3 +384,39 @@ TEST(several_dead_jobs_are_requeued_into_their_lane)
     settle_all((const int[]){4}, 1, "done");
     expect_nothing_stays();
 }
+
+/* --- ends ----------------------------------------------------------------- */
+
+static long long lanes_left(void)
+{
+    return redis_int(script_proc, "EVAL %s 0",
+                     "return #redis.call('KEYS', 'weir:{t}:lane:*') * 100 + "
+                     "redis.call('ZCARD', 'weir:{t}:turns')");
+}
+
+TEST(a_lane_goes_with_its_last_job_whatever_takes_that)
+{
+    static const int purged[] = {3, 4};
+
+    EXPECT_STR("1", lane_add(1, "l2r60000 a"));
+    EXPECT_STR("1", lane_add(2, "l2r0 b"));
+    EXPECT_STR("1", lane_add(3, "l1r0 c"));
+    EXPECT_STR("1", lane_add(4, "l2r60000 d"));
+    EXPECT_STR("1",
+               lane_add_under(5, "l2r60000 e", "u", "replace until-start"));
+    EXPECT_STR("3", lane_add_pack(6, 3, "l2r0 f"));
+    EXPECT_INT(606, lanes_left());
+    EXPECT_STR("scheduled", lane_slot("delete", 1, ""));
+    EXPECT_STR("ready", lane_slot("delete", 2, ""));
+    EXPECT_INT(404, lanes_left());
+    EXPECT_STR("2", lane_purge(purged, 2));
+    EXPECT_INT(202, lanes_left());
+    (void)lane_add_under(9, "l2r0 g", "u", "replace until-start");
+    EXPECT_INT(202, lanes_left()); /* e went, g came */
+    EXPECT_STR("ready", lane_slot("delete", 7, ""));
+    (void)lane_slot("reschedule", 6, "r60000");
+    EXPECT_INT(202, lanes_left());
+    EXPECT_STR("ready", lane_slot("delete", 8, ""));
+    EXPECT_STR("scheduled", lane_slot("delete", 6, ""));
+    EXPECT_INT(101, lanes_left());
+}

@@ -116,6 +116,10 @@ static const struct lane_fault faults[] = {
     {"a purged job keeps its place", &weir__script_delay_purge,
      "leave_lane(prefix, node, lane, time[1] * 1000 + floor(time[2] / 1000))",
      ""},
+    {"the last job of a lane is deleted without it", SLOT,
+     "leave_wait(prefix, { job.node }, { [seq] = lane })", ""},
+    {"the last job of a lane is purged without it", &weir__script_delay_purge,
+     "leave_wait(prefix, from_wait, lanes_of(prefix, from_wait))", ""},
     {"priorities count the other way round", CLAIM,
      "lane.ahead = (2 - (byte(name) - 48)) * ageing",
      "lane.ahead = ((byte(name) - 48) - 2) * ageing"},
@@ -146,8 +150,6 @@ static const struct lane_fault faults[] = {
     {"what is taken stays in `wait`", CLAIM,
      "lane.given[#lane.given + 1], gone[#gone + 1] = node, node",
      "lane.given[#lane.given + 1] = node"},
-    {"a dropped topic leaves its lanes", &weir__script_store_drop,
-     "call('UNLINK', prefix .. 'lane:' .. name,", "call('EXISTS', prefix,"},
 };
 
 enum { FAULTS = sizeof(faults) / sizeof(faults[0]) };

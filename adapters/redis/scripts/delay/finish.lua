@@ -151,6 +151,7 @@ end
 local keys = settle_keys()
 local places, moves, ends = {}, {}, {}
 local parts = { ending = {}, back = {} } -- of nodes
+local BACK, unstarted = 2 ^ 20, {} -- as settle.lua has them
 local is_full, weight = nil, 0
 
 -- The slot of a job goes to the others of its node that end or go back, as
@@ -226,7 +227,7 @@ local function take(job)
     return LOST -- told twice: the first counts
   end
   if job.verdict == 'back' then
-    add_slot('back', job)
+    unstarted[#unstarted + 1] = BACK + add_slot('back', job) * 256 + job.slot
     return COUNTS
   end
   local record
@@ -237,6 +238,9 @@ local function take(job)
     if not record then return LOST end
   end
   local at = add_slot('ending', job)
+  if job.verdict == 'malformed' then
+    unstarted[#unstarted + 1] = at * 256 + job.slot
+  end
   if record then note_fate(job, record, at * 256 + job.slot) end
   return COUNTS
 end
@@ -270,8 +274,10 @@ local function settle(KEYS, ARGV)
 end
 local known = redis.call('HMGET', KEYS[5], 'limits', 'lanes')
 local wakes = digits((known[1] and 2 or 0) + (known[2] and 4 or 0))
-local reply = settle(keys, { string.match(wait, '{(.*)}'), nodes, back, closed,
-                             moves, ends, max_dead or 1, wakes })
+local lists = { string.match(wait, '{(.*)}'), nodes, back, closed, moves, ends,
+                max_dead or 1, wakes }
+if known[1] and unstarted[1] then table.insert(lists, 8, unstarted) end
+local reply = settle(keys, lists)
 for i = 2, #reply - 1, 2 do
   local part = parts.ending[reply[i] + 1]
   local index = part and reply[i] >= 0 and part.results[reply[i + 1]]

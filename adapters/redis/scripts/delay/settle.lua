@@ -32,11 +32,15 @@
 --       6 ends   [ source, id, record, ... ] for the dead; record '': expired,
 --                only counted
 --       7 most dead jobs
---       8 1: jobs whose new pack was not staged are left out, and with them
---                those that share a pack with one; 2 more: `parallel` of the
---                topic bounds how many run, and who waits for that is woken; 4
---                more: some jobs are of lanes (lanes.lua), as they may be where
---                `meta` has `lanes`; 0 or absent: none of it
+--       8 where there is one behind it: sources that did not start, whose
+--                claim used a token for nothing (tokens.lua); of what goes back
+--                BACK + (entry - 1) * 256 + slot
+--       the last, 8 or 9: 1: jobs whose new pack was not staged are left out,
+--                and with them those that share a pack with one; 2 more:
+--                `parallel` of the topic bounds how many run, and who waits
+--                for that is woken; 4 more: some jobs are of lanes
+--                (lanes.lua), as they may be where `meta` has `lanes`; 0 or
+--                absent: none of it
 -- Reply { settled, node, slot, ... }: the pairs, nodes counted from 0, are
 --       refused: expired, deleted or settled before, or the new pack has the
 --       name of another. With 256 added to the slot: left out, still under its
@@ -63,13 +67,14 @@ end
 local topic, nodes, back = ARGV[1], list_of(ARGV[2]), list_of(ARGV[3])
 local closed, flat_moves = list_of(ARGV[4]), list_of(ARGV[5])
 local ends, most_dead = list_of(ARGV[6]), tonumber(ARGV[7])
-local flags = tonumber(ARGV[8] or 0)
+local flags = tonumber(ARGV[9] or ARGV[8] or 0)
 if not (nodes and back and closed and flat_moves and ends and most_dead and
         most_dead >= 0 and most_dead <= 2 ^ 32 and most_dead % 1 == 0 and
+        (not ARGV[9] or list_of(ARGV[8])) and
         flags and flags >= 0 and flags <= 7 and flags % 1 == 0) then
   --#include args
   return bad_number('the number of dead jobs', ARGV[7], 0, 2 ^ 32) or
-         bad_number('the eighth argument', ARGV[8], 0, 7) or
+         bad_number('the last argument', ARGV[9] or ARGV[8], 0, 7) or
          redis.error_reply('ERR the lists are no msgpack arrays')
 end
 for _, token in ipairs(closed) do
@@ -82,6 +87,26 @@ if nodes ~= ARGV[2] and ARGV[3] .. ARGV[5] .. ARGV[6] ~= '' then
   --#include verdicts
   local wrong = wrong_lists(nodes, back, flat_moves, ends)
   if wrong then return redis.error_reply('ERR ' .. wrong) end
+end
+local BACK = 2 ^ 20
+-- Of jobs that did not start those that are under their claims (`spared`), and
+-- by claims what is not (`absent`); nil: all started. One table, as each call
+-- pays for every variable that a function uses.
+local unstarted
+if ARGV[9] then
+  local sources, spared, absent = {}, {}, {}
+  for _, source in ipairs(list_of(ARGV[8])) do sources[source] = true end
+  unstarted = { spared = spared, absent = absent }
+  function unstarted.note(source, node, token, lane)
+    if sources[source] then
+      spared[#spared + 1] = { node, token, 1, lane }
+    end
+  end
+  function unstarted.note_absent(source, name, slot, token)
+    if not sources[source] then return end
+    absent[token] = absent[token] or {}
+    table.insert(absent[token], node_name(sub(name, 1, 12), slot, slot))
+  end
 end
 local leaves_out = flags % 2 == 1
 local prefix, laned = sub(wait, 1, -5), {}
@@ -197,7 +222,12 @@ local function is_anothers(source, id)
 end
 
 local function refuse(index, slot)
-  refused[(index - 1) * 256 + slot] = true
+  local source = (index - 1) * 256 + slot
+  refused[source] = true
+  if unstarted then
+    unstarted.note_absent(source, nodes[index * 5 - 3], slot,
+                          nodes[index * 5 - 2])
+  end
   reply[#reply + 1] = index - 1
   reply[#reply + 1] = slot
 end
@@ -223,7 +253,7 @@ local function settle_node(index, name, lo, hi, slots, score)
   local part, last, count = parts[name], #to_unindex, 0
   if taken then slots = refuse_taken(index, lo, hi, slots) end
   if not slots and not part and not keeps_id and not pack.is_lost and
-     hi - lo >= FEW then -- the usual case
+     hi - lo >= FEW and not unstarted then -- the usual case
     count = hi - lo + 1
     if names then whole[#whole + 1] = { names, lo + 1, hi + 1 } end
   else
@@ -235,6 +265,7 @@ local function settle_node(index, name, lo, hi, slots, score)
       else
         count = count + 1
         if part then part[slot] = true end
+        if unstarted then unstarted.note(base + slot, name, floor(score)) end
         local id = names and names[slot + 1]
         local kept = keeps_id and keeps_id[base + slot]
         if type(id) == 'string' and kept ~= true and kept ~= id and
@@ -358,6 +389,11 @@ if lanes then
   laned = lanes.of(prefix, node_names)
   for _, node in ipairs(to_remove) do leave(node, kept[node]) end
 end
+if unstarted then
+  for _, job in ipairs(unstarted.spared) do
+    job[4] = laned[sub(job[1], 1, 12)]
+  end
+end
 for _, node in ipairs(whole) do
   local names, from, to = unpack(node)
   local reply = redis.pcall('HDEL', ids, unpack(names, from, to))
@@ -399,7 +435,7 @@ if #back > 0 then
     laned = lanes.of(prefix, nodes)
   end
   -- Returns how many are below the mark.
-  local function give_back(list, name, under, due, slots)
+  local function give_back(list, name, under, due, slots, source)
     local seq, wanted, below = sub(name, 1, 12), {}, 0
     local lo, hi = node_bounds(name)
     local region = due >= MIXED and MIXED or 0
@@ -435,6 +471,9 @@ if #back > 0 then
           local list_of_slot = (slots == '' or wanted[slot]) and goes or stays
           list_of_slot[slot] = true
           if list_of_slot == goes then count = count + 1 end
+          if list_of_slot == goes and unstarted then
+            unstarted.note(source + slot, node, under, laned[seq])
+          end
         end
         if count == 0 then return end
         local left = {}
@@ -448,6 +487,8 @@ if #back > 0 then
         local half = left_size(from, to)
         descend(from, from + half - 1)
         descend(from + half, to)
+      elseif unstarted then
+        unstarted.note_absent(source + from, name, from, under)
       end
     end
     descend(lo, hi)
@@ -457,11 +498,29 @@ if #back > 0 then
   local entries, early = {}, 0
   for b = 1, #back, 4 do
     early = early +
-            give_back(entries, back[b], back[b + 1], back[b + 2], back[b + 3])
+            give_back(entries, back[b], back[b + 1], back[b + 2], back[b + 3],
+                      BACK + (b - 1) * 64)
   end
   call_list('ZADD', wait, entries)
   increment(meta, 'returned', returned)
   increment(meta, 'ready', early)
+end
+local waiting
+if unstarted then
+  for token, names in pairs(unstarted.absent) do
+    --#include deleted
+    local deleted = take_deleted(held, digits(token), names)
+    for i = 1, #deleted, 2 do
+      local lane = deleted[i + 1] ~= 0 and deleted[i + 1] or nil
+      table.insert(unstarted.spared, { sub(deleted[i], 2), token, 1, lane })
+    end
+  end
+end
+if unstarted and unstarted.spared[1] then
+  --#include tokens
+  local is_due
+  waiting, is_due = give_tokens(meta, held, idle, unstarted.spared, time)
+  is_freed = is_freed or is_due
 end
 for _, token in ipairs(closed) do
   local left = call('ZCOUNT', run, digits(token), '(' .. digits(token + 1))
@@ -560,9 +619,13 @@ if flags % 4 >= 2 and settled + returned > 0 then
   if has_ready(wait, now) then first = min(first or now, now) end
 end
 if is_freed then first = min(first or now, now) end
-if first then
+if first or waiting then
   --#include wake
-  wake_one(idle, topic, first)
+  if first then wake_one(idle, topic, first) end
+  for _, worker in ipairs(waiting or {}) do
+    call('ZREM', idle, worker)
+    publish(worker, topic)
+  end
 end
 local DUPLICATES, ENTRY, LENGTH, EVICTED = -1, -2, -3, -4
 reply[1] = settled

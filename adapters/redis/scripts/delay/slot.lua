@@ -110,6 +110,14 @@ if lane then
 end
 local left, mark_end = take_out(meta, seq, job)
 if is_laned and not lane then job.region = 0 end
+-- The node of a job that waited is gone, unless it was a node of its own that
+-- waits again.
+local function leave_lane_of(job)
+  local is_anew = not deletes and job.lo == job.hi
+  if not lane or not is_laned or is_anew then return end
+  --#include lane_left
+  leave_wait(prefix, { job.node }, { [seq] = lane })
+end
 local function put(node, at) -- a suspect stays one
   local fraction = number - floor(number)
   if lane then
@@ -130,16 +138,35 @@ if reschedules then
   put(node_name(seq, job.slot, job.slot), at)
   if at < mark_end then increment(meta, 'ready', 1) end
   call('ZADD', wait, unpack(left))
+  leave_lane_of(job)
   wake_one(KEYS[8], ARGV[5], at)
   reply[2] = at
   return reply
 end
 if #left > 0 then call('ZADD', job.key, unpack(left)) end
+leave_lane_of(job)
 if by_index then call('HDEL', ids, id) end
 if running and lane then leave(prefix, job.node, lane, now, left) end
 local is_gone = note_gone(pack_key, pack, 1, due_key)
 if is_gone and lane then forget(prefix, { seq }) end
 increment(meta, running and 'delrun' or 'delwait', 1)
+if running and call('HEXISTS', meta, 'limits') == 1 then
+  --#include held
+  --#include tokens
+  --#include deleted
+  local node, token = node_name(seq, job.slot, job.slot), floor(number)
+  local ended, started = suspicion(number)
+  if ended > 0 and not started then -- it will not
+    local spared, sleepers = { { node, token, 1, lane } }, prefix .. 'idle'
+    for _, sleeper in ipairs(give_tokens(meta, prefix .. 'held', sleepers,
+                                         spared, time)) do
+      call('ZREM', sleepers, sleeper)
+      publish(sleeper, string.match(wait, '{(.*)}'))
+    end
+  else
+    note_deleted(prefix .. 'held', digits(token), { node }, { [seq] = lane })
+  end
+end
 if running and KEYS[8] then
   --#include ready
   if has_ready(wait, now) then

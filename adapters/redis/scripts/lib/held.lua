@@ -11,15 +11,18 @@ end
 local function forget_held(held, token) redis.pcall('HDEL', held, token) end
 
 -- A function that says when a node of this claim was due, `now` where nothing
--- tells it, and whether it was claimed with others of its pack.
+-- tells it, whether it was claimed with others of its pack, and whether it is
+-- known here. Behind that the time of the claim in ms; nil: nothing tells it.
 local function read_held(held, token, now)
   local bytes = redis.pcall('HGET', held, token)
   local flat = type(bytes) == 'string' and table_of(bytes) or {}
-  local by_pack = {}
+  local by_pack, since = {}, nil
   for i = 1, #flat - 1, 2 do
     local name, due = flat[i], tonumber(flat[i + 1])
     local lo, hi = node_bounds(type(name) == 'string' and name or '')
-    if lo and due then
+    if type(name) == 'string' and byte(name) == 64 then -- '@'
+      since = due
+    elseif lo and due then
       local seq = sub(name, 1, 12)
       by_pack[seq] = by_pack[seq] or {}
       table.insert(by_pack[seq], { lo, hi, min(bounded_score(due), now) })
@@ -28,9 +31,9 @@ local function read_held(held, token, now)
   return function(name, lo, hi)
     for _, node in ipairs(by_pack[sub(name, 1, 12)] or {}) do
       if node[1] <= lo and hi <= node[2] then
-        return node[3], node[1] < node[2]
+        return node[3], node[1] < node[2], true
       end
     end
-    return now, lo < hi
-  end
+    return now, lo < hi, false
+  end, since
 end

@@ -2,8 +2,9 @@
 -- How many jobs of a topic may start and run, over all of its workers. `limits`
 -- in `meta` has the options `rate`, `parallel`, `key_rate`, `key_parallel` and
 -- `ageing` (in ms) as they hold, with a | between. `bucket` has two times in
--- us: when all tokens of the rate will be back, and for when the last one who
--- waits was told to come.
+-- us: when all tokens of the rate will be back, for when the last one who waits
+-- was told to come, and the last claim that found half of its tokens there
+-- (tokens.lua).
 --#include rate
 local SOON_US, FAR_US = 1000, 1e5
 
@@ -33,9 +34,9 @@ local function read_limits(meta, limits, time_us, running)
   limit.step, limit.burst = read_rate(rate or '')
   if limit.step then
     local all = limit.step * limit.burst
-    local full, visit = string.match(call('HGET', meta, 'bucket') or '',
-                                     '^(%d+) (%d+)$')
-    limit.visit = tonumber(visit or 0)
+    local full, visit, high = string.match(call('HGET', meta, 'bucket') or '',
+                                           '^(%d+) (%d+) ?(%d*)$')
+    limit.visit, limit.high = tonumber(visit or 0), tonumber(high or '') or 0
     full = math.max(tonumber(full or 0), time_us)
     -- A clock that was set back stops nothing for long, nor does another rate.
     limit.is_ahead = full > time_us + all
@@ -52,7 +53,8 @@ end
 
 local function keep_bucket(meta, limit)
   redis.pcall('HSET', meta, 'bucket',
-              string.format('%.0f %.0f', limit.full, limit.visit))
+              string.format('%.0f %.0f %.0f', limit.full, limit.visit,
+                            limit.high))
 end
 
 -- So many start. Returns when the next one of those may that are due at
@@ -62,6 +64,7 @@ end
 local function start_after(meta, limit, jobs, due_ms, time_us, comes)
   if limit.step and (jobs > 0 or limit.is_ahead) then
     limit.full = limit.full + jobs * limit.step
+    if limit.tokens * 2 >= limit.burst then limit.high = time_us end
     keep_bucket(meta, limit)
   end
   if not due_ms or limit.places <= jobs then return nil, false end

@@ -122,7 +122,11 @@ local function remove(entry)
     call('ZREM', wait, entry.node)
     call('DEL', prefix .. 'p:' .. entry.seq)
   end
-  if known[6] and not entry.pack then
+  local lane = known[6] and not entry.pack and
+               call('HGET', prefix .. 'of', entry.seq)
+  if lane then
+    --#include lane_left
+    leave_wait(prefix, { entry.node }, { [entry.seq] = lane })
     call('HDEL', prefix .. 'of', entry.seq)
   end
   call('HDEL', ids, entry.id)

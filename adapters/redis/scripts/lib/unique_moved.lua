@@ -75,6 +75,8 @@ local function moved()
       local enter, parts = lane_entrance(prefix, meta, now), rest
       rest = {}
       for i = 2, #parts, 2 do enter(rest, parts[i], due, number - due, lane) end
+      --#include lane_left
+      leave_wait(prefix, { entry.node }, { [entry.place] = lane })
     end
     call('ZREM', wait, entry.node)
     if rest[1] then call('ZADD', wait, unpack(rest)) end

@@ -1,0 +1,30 @@
+-- SPDX-License-Identifier: MIT
+-- Ticks of schedules (tick.lua) use no token: a claim that finds none left
+-- takes the ticks that are due all the same, up to `most` jobs. They are not in
+-- `held`, so that their verdicts bring no token back (tokens.lua). Workers put
+-- each tick into a pack of its own, where it is found here. Returns when the
+-- next tick is due; nil: none waits. In scope is what claim.lua takes, and
+-- `free`, which counts these ticks.
+local function take_ticks(most)
+  local nodes, is_taken, next_ms = {}, {}, nil
+  local names = redis.pcall('HKEYS', sub(wait, 1, -5) .. 'cron')
+  if not names[1] then return nil end
+  for i = 1, #names do names[i] = names[i] .. '@next' end
+  for _, seq in ipairs(call('HMGET', ids, unpack(names))) do
+    if seq then nodes[#nodes + 1] = node_name(seq, 0, 0) end
+  end
+  if not nodes[1] then return nil end
+  for _, name in ipairs(taken) do is_taken[name] = true end
+  for i, score in ipairs(call('ZMSCORE', wait, unpack(nodes))) do
+    local name, due_ms = nodes[i], floor(tonumber(score or MIXED))
+    if due_ms > now and due_ms < MIXED then
+      next_ms = min(next_ms or due_ms, due_ms)
+    elseif due_ms <= now and jobs < most and not is_taken[name] then
+      region, free, gone[#gone + 1] = 0, free + 1, name
+      if due_ms < mark_end then ripe = ripe + 1 end
+      take(tonumber(score), name, 1)
+      taken[#taken], taken[#taken - 1] = nil, nil
+    end
+  end
+  return next_ms
+end
