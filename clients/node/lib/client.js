@@ -112,7 +112,7 @@ export class Client {
   async #rename() {
     const number = await this.#server.command(
       'INCR', `${this.#server.prefix}:producers`);
-    this.#producer = letters(number % 2 ** 23, 4);
+    this.#producer = letters(number % 8192000, 4);
     this.#callSlot = randomBytes(9).toString('base64url');
   }
 
