@@ -65,7 +65,11 @@ local has_turn = oldest >= 0 -- as far as the last claims looked
 if has_lanes then
   local first = call('ZRANGEBYSCORE', wait, digits(LANED), '+inf', 'WITHSCORES',
                      'LIMIT', 0, 1)
-  if first[2] then see_head(first[2] - LANED) end
+  if first[2] then
+    --#include heal_lanes
+    see_head(first[2] - LANED)
+    pcall(heal_lanes, sub(wait, 1, -5), first) -- a full server, or a replica
+  end
   local turns = sub(wait, 1, -5) .. 'turns'
   for level = 0, BLOCKED - 1 do -- up to the current ms, which others write
     has_turn = has_turn or
