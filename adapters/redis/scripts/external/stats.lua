@@ -43,7 +43,10 @@ local reply = {
   'failed', count.failed,
   'expired', count.expired,
   'crashed', count.crashed,
-  'dropped', count.dropped + count.lost,
+  'dropped', count.dropped,
 }
+if count.lost > 0 then
+  reply[#reply + 1], reply[#reply + 2] = 'lost', count.lost
+end
 tell_ended(reply, lease, running, now)
 return reply
