@@ -1,6 +1,6 @@
 -- SPDX-License-Identifier: MIT
 -- Where `lane:NAME`, `turns` or `of` was lost, nodes stay in `wait` that no
--- claim finds. If the first node of `wait` that belongs to a lane (`head`, with its
+-- claim finds. If the first node there that belongs to a lane (`head`, with its
 -- score) is such a node, the first 256 go back into their lanes, and those of
 -- which no lane is known wait as jobs without one. In scope are node.lua,
 -- number.lua and stats.lua.
