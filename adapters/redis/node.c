@@ -14,7 +14,13 @@ static const char hex_digits[] = "0123456789abcdef";
 
 static const int64_t YEAR_2020_MS = 1577836800000;
 
-enum { TIME_CHARS = 8, COUNTER_BITS = 7 };
+enum {
+    TIME_CHARS = 8,
+    COUNTER_BITS = 7,
+    TICK_COUNTER = 127,   /* as scripts/lib/lone_name.lua has it */
+    FIRST_TICK = 8192000, /* numbers of producers that name packs of ticks */
+    LAST_TICK = (1 << 23) - 1
+};
 
 static void write_number(char *to, size_t len, uint64_t number)
 {
@@ -24,19 +30,39 @@ static void write_number(char *to, size_t len, uint64_t number)
     }
 }
 
+static uint64_t since_2020(int64_t wall_ms)
+{
+    return wall_ms > YEAR_2020_MS ? (uint64_t)(wall_ms - YEAR_2020_MS) : 0;
+}
+
+static void write_name(char seq[WEIR__SEQ_LEN], uint64_t number,
+                       uint32_t producer)
+{
+    write_number(seq, TIME_CHARS, number);
+    write_number(seq + TIME_CHARS, WEIR__SEQ_LEN - TIME_CHARS, producer);
+}
+
 void weir__seq_next(struct weir__seq_maker *maker, int64_t wall_ms,
                     char ret_seq[WEIR__SEQ_LEN])
 {
-    uint64_t ms =
-        wall_ms > YEAR_2020_MS ? (uint64_t)(wall_ms - YEAR_2020_MS) : 0;
-    uint64_t next = ms << COUNTER_BITS;
+    uint64_t next = since_2020(wall_ms) << COUNTER_BITS;
 
     if (next <= maker->last)
         next = maker->last + 1;
     maker->last = next;
-    write_number(ret_seq, TIME_CHARS, next);
-    write_number(ret_seq + TIME_CHARS, WEIR__SEQ_LEN - TIME_CHARS,
-                 maker->producer);
+    write_name(ret_seq, next, maker->producer);
+}
+
+void weir__seq_next_tick(struct weir__seq_maker *maker, int64_t wall_ms,
+                         char ret_seq[WEIR__SEQ_LEN])
+{
+    uint64_t ms = since_2020(wall_ms);
+
+    if (ms <= maker->last_tick)
+        ms = maker->last_tick + 1;
+    maker->last_tick = ms;
+    write_name(ret_seq, ms << COUNTER_BITS | TICK_COUNTER,
+               FIRST_TICK + maker->producer % (LAST_TICK + 1 - FIRST_TICK));
 }
 
 /* Its place in the alphabet; -1 if it is not there. */

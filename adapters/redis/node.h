@@ -20,14 +20,20 @@ enum {
 
 /* Makes the names of one process's packs. Zeroed: none was made yet. */
 struct weir__seq_maker {
-    uint64_t last;     /* 41 bits of ms since 2020, 7 bits of counter */
-    uint32_t producer; /* 24 bits are used */
+    uint64_t last;      /* 41 bits of ms since 2020, 7 bits of counter */
+    uint64_t last_tick; /* ms since 2020 */
+    uint32_t producer;  /* 24 bits are used */
 };
 
 /* The next name, not terminated. `wall_ms` is about the server's time; names
  * neither repeat nor go back when it does. */
 void weir__seq_next(struct weir__seq_maker *maker, int64_t wall_ms,
                     char ret_seq[WEIR__SEQ_LEN]);
+
+/* The name of a pack of ticks, by which scripts tell it from others
+ * (scripts/lib/left_ticks.lua). */
+void weir__seq_next_tick(struct weir__seq_maker *maker, int64_t wall_ms,
+                         char ret_seq[WEIR__SEQ_LEN]);
 
 /* Can these bytes, which somebody else may have written, be a name? */
 bool weir__seq_is_sound(const char seq[WEIR__SEQ_LEN]);

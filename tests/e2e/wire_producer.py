@@ -73,7 +73,7 @@ class Weir:
     def name(self):
         if self.producer is None:
             count = self.redis.incr(self.prefix + b":producers")
-            self.producer = count % (1 << 23)
+            self.producer = count % 8192000
         now = (int(time.time() * 1000) - YEAR_2020_MS) << 7
         self.number = max(now, self.number + 1)
         bits = self.number << 24 | self.producer

@@ -9,7 +9,7 @@ static const int64_t NOON_MS = 1795000000000;
 
 TEST(names_of_one_producer_grow_and_never_repeat)
 {
-    struct weir__seq_maker maker = {0, 77};
+    struct weir__seq_maker maker = {.producer = 77};
     char last[WEIR__SEQ_LEN] = {0}, next[WEIR__SEQ_LEN];
 
     for (int i = 0; i < 1000; i++) {
@@ -21,7 +21,7 @@ TEST(names_of_one_producer_grow_and_never_repeat)
 
 TEST(names_do_not_go_back_with_the_clock)
 {
-    struct weir__seq_maker maker = {0, 1};
+    struct weir__seq_maker maker = {.producer = 1};
     char first[WEIR__SEQ_LEN], second[WEIR__SEQ_LEN];
 
     weir__seq_next(&maker, NOON_MS, first);
@@ -33,7 +33,7 @@ TEST(names_do_not_go_back_with_the_clock)
 
 TEST(names_of_two_producers_differ_at_the_same_moment)
 {
-    struct weir__seq_maker one = {0, 1}, other = {0, 2};
+    struct weir__seq_maker one = {.producer = 1}, other = {.producer = 2};
     char first[WEIR__SEQ_LEN], second[WEIR__SEQ_LEN];
 
     weir__seq_next(&one, NOON_MS, first);
@@ -73,7 +73,7 @@ TEST(what_is_no_node_is_refused)
 
 TEST(a_made_id_says_where_its_job_was_put)
 {
-    struct weir__seq_maker maker = {0, 0xffffff};
+    struct weir__seq_maker maker = {.producer = 0xffffff};
     char seq[WEIR__SEQ_LEN], id[WEIR__MADE_ID_LEN + 1];
     const char *place;
     unsigned slot;
@@ -112,4 +112,20 @@ TEST(other_ids_are_no_places)
 
     for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
         EXPECT_TRUE(!weir__made_id_read(weir__slice_str(ids[i]), &seq, &slot));
+}
+
+TEST(names_of_ticks_are_told_by_their_letters)
+{
+    struct weir__seq_maker maker = {.producer = 0xffffff};
+    char last[WEIR__SEQ_LEN] = {0}, next[WEIR__SEQ_LEN];
+
+    for (uint32_t i = 0; i < 1000; i++) {
+        weir__seq_next_tick(&maker, NOON_MS, next);
+        EXPECT_TRUE(memcmp(last, next, sizeof(next)) < 0);
+        EXPECT_MEM("zU", 2, next + 7, 2);
+        EXPECT_TRUE(next[9] >= 'F');
+        EXPECT_INT(NOON_MS + (int64_t)i, weir__seq_ms(next));
+        maker.producer -= 1000;
+        memcpy(last, next, sizeof(next));
+    }
 }

@@ -149,6 +149,12 @@ static int compare(uint64_t one, uint64_t other)
     return one < other ? -1 : one > other;
 }
 
+bool weir__item_is_tick(const struct weir__item *item)
+{
+    return item->outcome == WEIR__OUTCOME_SNOOZE && item->is_absolute &&
+           item->away == NULL;
+}
+
 static int by_group(const void *left, const void *right)
 {
     const struct weir__item *one = left, *other = right;
@@ -381,14 +387,15 @@ void weir__planned_pack_plan(const struct weir__items *items, size_t first,
                              size_t end, struct weir__planned_pack *ret_planned)
 {
     struct weir__planned_pack planned = {.first = first};
-    size_t mixed;
+    size_t mixed = 0;
 
     WEIR_ASSERT(first < end && end <= items->count);
     if (is_single(&items->list[first]))
-        end = first + 1;                    /* it may be replaced */
-    mixed = items->list[first].lane_len > 0 /* a lane has times of nodes */
-                ? 0
-                : fitting(items, first, end, false);
+        end = first + 1; /* it may be replaced */
+    /* A lane has times of nodes, and a pull looks for ticks there. */
+    if (items->list[first].lane_len == 0 &&
+        !weir__item_is_tick(&items->list[first]))
+        mixed = fitting(items, first, end, false);
     planned.count = fitting(items, first, end, true);
     if (planned.count < mixed) {
         planned.count = mixed;
@@ -452,7 +459,11 @@ bool weir__planned_pack_name(const struct weir__store_topic *topic,
 {
     const struct weir__item *item = &items->list[planned->first];
 
-    weir__topic_next_seq(topic, planned->seq);
+    if (weir__item_is_tick(item))
+        weir__seq_next_tick(&topic->store->seqs, weir__topic_server_ms(topic),
+                            planned->seq);
+    else
+        weir__topic_next_seq(topic, planned->seq);
     planned->target = item->away;
     if (planned->target == NULL)
         return true;

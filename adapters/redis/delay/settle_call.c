@@ -114,7 +114,7 @@ static uint32_t kind_of(const struct weir__item *item)
     case WEIR__OUTCOME_RETRY:
         return KIND_RETRY;
     case WEIR__OUTCOME_SNOOZE:
-        return item->is_absolute ? KIND_TICK : KIND_SNOOZE;
+        return weir__item_is_tick(item) ? KIND_TICK : KIND_SNOOZE;
     case WEIR__OUTCOME_FOLLOW:
         return (item->away == NULL ? KIND_FOLLOW : KIND_AWAY) +
                (item->id_len == 0 ? 1u : 0u) + (item->is_absolute ? 2u : 0u);

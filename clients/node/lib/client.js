@@ -112,7 +112,7 @@ export class Client {
   async #rename() {
     const number = await this.#server.command(
       'INCR', `${this.#server.prefix}:producers`);
-    this.#producer = letters(number % 2 ** 23, 4);
+    this.#producer = letters(number % 8192000, 4);
     this.#callSlot = randomBytes(9).toString('base64url');
   }
 
@@ -146,7 +146,7 @@ export class Client {
     if (answer[0] === -1) throw otherKind(topic, answer[1]);
     for (const { jobs, name } of packs) {
       jobs.forEach(({ index, id }, place) => {
-        const made = `~${name}${place.toString(16).padStart(2, '0')}`;
+        const made = `@${name}${place.toString(16).padStart(2, '0')}`;
         results[index] = { id: id || made, outcome: 'added' };
       });
     }

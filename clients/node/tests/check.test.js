@@ -37,7 +37,7 @@ const NUMBERS = ['5', '', true, NaN, Infinity, -1, 1.5, 5n, null, [5], {},
 const TEXTS = ['', 5, null, true, ['x'], Buffer.from('x'), 'x'.repeat(2049),
   '\ud800', {}, new String('x')];
 const PACKED = {
-  id: ['', 'a b', `~${'0'.repeat(14)}`, '!a', '{', 'a}', 'a\n', 'ä',
+  id: ['', 'a b', `@${'0'.repeat(14)}`, '!a', '{', 'a}', 'a\n', 'ä',
     'x'.repeat(129), 5, 0, null, false, ['a'], Buffer.from('a')],
   delayMs: [...NUMBERS, 3650 * 86400000 + 1], ttlMs: [...NUMBERS, 0, -0],
   atMs: [...NUMBERS, 10000000000000],

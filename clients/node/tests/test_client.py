@@ -5,9 +5,10 @@ import os
 import re
 import subprocess
 
-from e2e import (PATIENCE, communicate, expect, expect_in, expect_true, run,
-                 test)
+from e2e import (PATIENCE, communicate, eventually, expect, expect_in,
+                 expect_true, run, test)
 from library import ENV, FOLDER, SOURCES, node
+from resp import Client
 
 
 def run_tests(name):
@@ -76,3 +77,21 @@ def the_examples_of_the_readme_run(place):
     worker.terminate()
     _, err = communicate(worker)
     expect((0, ""), (worker.returncode, err))
+
+
+@test
+def ticks_of_schedules_are_left_to_weir(place):
+    place.ok("cron", "add", "s", "--topic", "t", "--every", "1h")
+    path = os.path.join(place.data, "redis.sock")
+    server = Client(path)
+    tick = server("HGET", "weir:{t}:ids", "s@next") + b"0000"
+    server("ZADD", "weir:{t}:wait", "1", tick)  # it is due first
+    place.ok("add", "t", "--body", "1")
+    worker = subprocess.Popen(
+        ["node", "tests/worker.js", path, place.path("record"), "1", "0", "0"],
+        cwd=FOLDER, env=ENV, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    place.started.append(worker)
+    eventually(lambda: place.stats("t")["done_total"] == 1, "the job runs")
+    expect(b"1", server("ZSCORE", "weir:{t}:wait", tick))
+    worker.terminate()
+    communicate(worker)

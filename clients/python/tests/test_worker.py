@@ -622,3 +622,22 @@ def topics_take_turns(place):
     expect_true(len(ran) < 3020, "the smaller one did not wait for all")
     expect(1, max(pulls), "pulls at a time")
 
+
+
+@in_both
+def ticks_of_schedules_are_left_to_weir(place, kind):
+    path = open_server(place)
+    place.ok("cron", "add", "s", "--topic", "t", "--every", "1h")
+    server, client = redis.Redis(unix_socket_path=path), client_of(path)
+    tick = server.hget("weir:{t}:ids", "s@next") + b"0000"
+    server.zadd("weir:{t}:wait", {tick: 1})  # it is due first
+    client.add("t", 1)
+    worker = start_worker(place, kind, path)
+    eventually(lambda: counts_of(client)["done"] == 1, "the job runs")
+    expect(1, server.zscore("weir:{t}:wait", tick))
+    expect(0, place.stats("t")["crashed_total"])
+    own = place.start("run", "--handle", "t=echo")
+    eventually(lambda: server.hget("weir:{t}:ids", "s@next") + b"0000" != tick
+               and not server.zscore("weir:{t}:wait", tick), "weir took it")
+    for process in (own, worker):
+        stop_cleanly(process)

@@ -198,7 +198,7 @@ TEST(with_auto_ack_nothing_is_kept_and_what_a_dead_worker_had_is_counted)
           redis_int(proc, "EXISTS weir:{t}:lease") == 0);
     EXPECT_INT(WEIR_OK, host_stats(host));
     EXPECT_INT(3, host->stats.done_total);
-    EXPECT_INT(2, host->stats.dropped_total);
+    EXPECT_INT(2, host->stats.lost_total);
     EXPECT_INT(5, host->stats.added_total);
     expect_clean();
 }

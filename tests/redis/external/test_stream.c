@@ -146,7 +146,7 @@ TEST(what_was_trimmed_or_taken_over_while_it_waited_does_not_run)
     EXPECT_INT(1, host_claim(host, 10, 60000));
     EXPECT_STR("5-3", run_id(host->runs));
     EXPECT_INT(WEIR_OK, host_stats(host));
-    EXPECT_INT(1, host->stats.dropped_total);
+    EXPECT_INT(1, host->stats.lost_total);
     host_settle_all(host, WEIR__OUTCOME_DONE);
     host_await_settled(host);
     EXPECT_INT(1, pending()); /* the other consumer's */

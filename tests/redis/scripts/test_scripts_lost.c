@@ -210,3 +210,47 @@ TEST(what_runs_comes_back_though_all_leases_were_lost)
     EXPECT_STR("a0000+1", script_claim("9", "9000"));
     EXPECT_INT(1, script_stat("crashed"));
 }
+
+/* --- lanes ---------------------------------------------------------------- */
+
+static void lose_keys(const char *keys)
+{
+    char command[128];
+
+    (void)snprintf(command, sizeof(command), "DEL %s", keys);
+    (void)script_text(command);
+}
+
+TEST(jobs_whose_lane_was_lost_run)
+{
+    static const char *const keys[] = {
+        "weir:{t}:lane:2k", "weir:{t}:turns", "weir:{t}:lane:2k weir:{t}:of",
+        "weir:{t}:turns weir:{t}:of",
+        "weir:{t}:lane:2k weir:{t}:turns weir:{t}:of"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        (void)script_text("FLUSHALL");
+        EXPECT_STR("1", lane_add(1, "l2r0 k"));
+        EXPECT_STR("1", lane_add(2, "l2r0 k"));
+        EXPECT_INT(2, script_stat("waiting"));
+        lose_keys(keys[i]);
+        EXPECT_INT(2, script_stat("waiting"));
+        (void)script_stat("ready");
+        EXPECT_STR("1 2", lane_claim("9", ""));
+        EXPECT_STR("1", lane_settle(1, "done"));
+        EXPECT_STR("1", lane_settle(2, "done"));
+        EXPECT_INT(0, script_stat("waiting"));
+        EXPECT_INT(0, script_stat("ready"));
+        EXPECT_INT(2, script_stat("done"));
+    }
+}
+
+TEST(jobs_of_a_lane_without_of_run_and_are_no_more_than_before)
+{
+    EXPECT_STR("1", lane_add(1, "l2r0 k"));
+    lose_keys("weir:{t}:of");
+    EXPECT_STR("1", lane_claim("9", ""));
+    EXPECT_STR("1", lane_settle(1, "done"));
+    EXPECT_INT(0, script_stat("waiting"));
+    EXPECT_INT(1, script_stat("done"));
+}

@@ -24,8 +24,11 @@ local names = { 'waiting', 'running', 'added', 'done', 'retried', 'failed',
                 'crashed', 'overflow', 'age', 'ttl' }
 for i, value in ipairs(call('HMGET', meta, unpack(names))) do
   count[names[i]] = max(number_of(value), 0)
-  tell(names[i], count[names[i]])
 end
+--#include lost_groups
+lose_groups()
+for _, name in ipairs(names) do tell(name, count[name]) end
+if count.lost > 0 then tell('lost', count.lost) end
 tell('ready', count.waiting)
 tell('dropped', count.overflow + count.age + count.ttl)
 if ARGV[1] and options[3] then

@@ -142,7 +142,7 @@ else -- the same without a call
 end
 local seq, refused, next_added = nil, nil, count + 1
 for try = 0, 9 do -- a producer may have given the name by chance
-  local serial = count + try
+  local serial = (count + try) % 8192000
   --#include lone_name
   local key = sub(wait, 1, -5) .. 'p:' .. seq
   repeat

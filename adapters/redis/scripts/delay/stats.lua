@@ -69,7 +69,11 @@ local has_turn = oldest >= 0 -- as far as the last claims looked
 if has_lanes then
   local first = call('ZRANGEBYSCORE', wait, digits(LANED), '+inf', 'WITHSCORES',
                      'LIMIT', 0, 1)
-  if first[2] then see_head(first[2] - LANED) end
+  if first[2] then
+    --#include heal_lanes
+    see_head(first[2] - LANED)
+    pcall(heal_lanes, sub(wait, 1, -5), first) -- a full server, or a replica
+  end
   local turns = sub(wait, 1, -5) .. 'turns'
   for level = 0, BLOCKED - 1 do -- up to the current ms, which others write
     has_turn = has_turn or
@@ -188,15 +192,16 @@ end
 local prefix = sub(wait, 1, -5)
 if lose(running, prefix .. 'run') then running = 0 end
 
--- Where all leases were lost, jobs under a token would run for ever.
-if kind == 'delay' and running > 0 and
-   redis.pcall('EXISTS', prefix .. 'lease') == 0 then
-  local DEFAULT_MS = 5000 -- core/options.h: lease
-  local left = redis.pcall('ZRANGE', prefix .. 'run', 0, 255, 'WITHSCORES')
-  for i = 2, #left, 2 do
-    redis.pcall('ZADD', prefix .. 'lease', digits(now + DEFAULT_MS),
-                digits(floor(tonumber(left[i]))))
-  end
+if kind == 'delay' and running > 0 then
+  --#include heal_leases
+  heal_lost_leases(prefix .. 'lease', now, function()
+    local left, tokens = redis.pcall('ZRANGE', prefix .. 'run', 0, 255,
+                                     'WITHSCORES'), {}
+    for i = 2, #left, 2 do
+      tokens[i / 2] = digits(floor(tonumber(left[i])))
+    end
+    return tokens
+  end)
 end
 local done = total.settled - moved - total.failed - total.expired - lost
 local reply = {

@@ -48,6 +48,7 @@ if call('LLEN', list) > 0 or due[1] then
   needs_zsets(keys.run, keys.lease)
   needs_hashes(keys.held, keys.past, keys.auto)
 end
+local lost = 0
 -- Entries `from` to `to` of those that are due; the others wait on.
 local function give_due(from, to)
   local ids, given = {}, {}
@@ -63,8 +64,12 @@ local function give_due(from, to)
       reply[last + 3] = fit(past[i] or '')
       reply[last + 4] = number_of(due[2 * (from + i - 1)])
       out[#out + 1] = id
-    else -- no entry of this list
-      set_aside = set_aside + 1
+    else -- its bytes were lost, or it is no entry of this list
+      if string.find(id, '^~%d+$') then
+        lost = lost + 1
+      else
+        set_aside = set_aside + 1
+      end
       call('HDEL', keys.held, id)
       call('HDEL', keys.past, id)
     end
@@ -103,5 +108,6 @@ if count > 0 then
   if #out < count then call('HSET', keys.auto, reply[2], count - #out) end
 end
 reply[3] = external_next_us(keys, time, ARGV[3], count)
+increment(keys.meta, 'lost', lost)
 tell_aside(keys.meta, reply)
 return reply

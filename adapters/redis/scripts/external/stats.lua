@@ -26,6 +26,15 @@ local running = call('ZCARD', run)
 for _, jobs in ipairs(call('HVALS', auto)) do
   running = running + number_of(jobs)
 end
+if running > 0 then
+  --#include heal_leases
+  heal_lost_leases(lease, now, function()
+    local tokens = redis.pcall('HKEYS', auto)
+    local left = redis.pcall('ZRANGE', run, 0, 255, 'WITHSCORES')
+    for i = 2, #left, 2 do tokens[#tokens + 1] = left[i] end
+    return tokens
+  end)
+end
 local reply = {
   'time', now,
   'kind', options[1] or '',
@@ -43,7 +52,10 @@ local reply = {
   'failed', count.failed,
   'expired', count.expired,
   'crashed', count.crashed,
-  'dropped', count.dropped + count.lost,
+  'dropped', count.dropped,
 }
+if count.lost > 0 then
+  reply[#reply + 1], reply[#reply + 2] = 'lost', count.lost
+end
 tell_ended(reply, lease, running, now)
 return reply

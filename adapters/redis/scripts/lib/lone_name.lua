@@ -5,7 +5,8 @@
 --
 -- Makes `seq` of `now` and `serial`. 41 bits of the name are ms since 2020,
 -- seven are 1, one is 0, and 23 are of `serial`, which tells apart what is made
--- in one ms, or again where the clock was set back. A producer makes such a
+-- in one ms, or again where the clock was set back. It is FIRST_TICK, which is
+-- 8,192,000, or more for ticks only (left_ticks.lua). A producer makes such a
 -- name only as its 128th of a ms, and if its number is this one. The letters
 -- are -, 0-9, A-Z, _ and a-z: a loop, a table or a call for each of them would
 -- cost more than the rest. `i` is 31 at most, and written as the others.

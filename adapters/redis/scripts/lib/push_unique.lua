@@ -58,7 +58,7 @@ local function push_unique(is_own)
   local due = tonumber(sub(when, 2))
   if string.byte(when) == 114 then due = due + now end
   for try = 0, 9 do -- a producer may have given the name by chance
-    local seq, serial = nil, count + try
+    local seq, serial = nil, (count + try) % 8192000
     --#include lone_name
     local own = id ~= '' and id or '@' .. seq .. '00'
     local job = { id = own, seq = seq, pack_key = prefix .. 'p:' .. seq,

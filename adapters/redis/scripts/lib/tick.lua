@@ -32,7 +32,7 @@ local function add_tick(topic, name, from, at, record, now)
   local pack = lone_head(id, #record) .. record
   for _ = 0, 9 do
     names_tried = names_tried + 1
-    local seq, serial = nil, time[2] % 1000 * 8192 + names_tried
+    local seq, serial = nil, 8192000 + time[2] % 1000 * 192 + names_tried
     --#include lone_name
     local key = string.sub(wait, 1, -5) .. 'p:' .. seq
     local refused, next_added

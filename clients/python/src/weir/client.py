@@ -284,7 +284,7 @@ class Producer:
             count, now = self.link.ask(("INCR", self._prefix + ":producers"),
                                        ("TIME",), timeout=timeout)
             self._clock = int(now[0]) + int(now[1]) / 1e6 - time.time()
-            self._letters = count % (1 << 23)
+            self._letters = count % 8192000
         ms = int((time.time() + self._clock) * 1000) - 1577836800000
         self.number = max(ms << 7, self.number + 1)
         bits = self.number << 24 | self._letters
