@@ -8,7 +8,10 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-enum { AHEAD_MAX = 1024 }; /* thread runs that wait for a thread */
+enum {
+    AHEAD_MAX = 1024, /* thread runs that wait for a thread */
+    SHORT_MS = 1000   /* to wait where this worker has no memory */
+};
 
 /* --- the copy ------------------------------------------------------------- */
 
@@ -118,8 +121,10 @@ void weir__thread_run_begin(struct weir__run *run)
     run->ticket = weir__ticket_take(&reactor->tickets, run);
     run->thread_run = run->ticket == 0 ? NULL : thread_run_new(run);
     if (run->thread_run == NULL) {
-        run->job.host->job_set_reason(&run->job, "out of memory");
-        weir__run_ended(run, WEIR_RETRY);
+        run->job.host->job_log(&run->job, WEIR_LEVEL_WARN,
+                               "out of memory; the job waits for a second and "
+                               "loses no attempt");
+        weir__run_ended(run, weir_snooze(&run->job, SHORT_MS));
         return;
     }
     run->thread_run->weight = run->lane->options->weight;

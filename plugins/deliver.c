@@ -357,8 +357,11 @@ static enum weir_verdict run_batch(void *self, struct weir_job *const *jobs,
 {
     struct deliver *deliver = self;
 
-    if (!reserve_words(deliver, deliver->is_stream ? ENTRY_WORDS : 2 + count))
-        return weir_retry(jobs[0], "deliver: out of memory");
+    if (!reserve_words(deliver, deliver->is_stream ? ENTRY_WORDS : 2 + count)) {
+        for (size_t i = 0; i < count; i++) /* that is not their fault */
+            verdicts[i] = weir_snooze(jobs[i], FULL_MS);
+        return WEIR_EACH;
+    }
     if (!deliver->is_stream)
         push_all(deliver, jobs, count, verdicts);
     for (size_t i = 0; deliver->is_stream && i < count; i++)

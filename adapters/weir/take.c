@@ -15,7 +15,10 @@
 
 #define WAIT_MAX_MS INT64_C(315360000000)
 
-enum { PATIENCE_MS = 10000 }; /* the default of request_timeout_ms */
+enum {
+    PATIENCE_MS = 10000, /* the default of request_timeout_ms */
+    SHORT_MS = 1000      /* to wait where this worker has no memory */
+};
 
 /* A call that is not answered yet. */
 struct weir__taking {
@@ -144,7 +147,7 @@ static enum weir_verdict on_job(void *self, struct weir_job *job)
     if (take == NULL || take->handle.ticket == 0) {
         if (take != NULL)
             take_free(take);
-        return weir_retry(job, "out of memory");
+        return weir_snooze(job, SHORT_MS); /* that is not the job's fault */
     }
     while (taking->taker != taker || taking->count == taking->limit)
         taking = taking->next; /* one wants it: the lane is not full */

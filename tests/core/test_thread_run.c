@@ -5,6 +5,7 @@
 #include "core/lane.h"
 #include "core/text.h"
 #include "tests/core/reactor_fixture.h"
+#include "tests/harness/oom.h"
 
 /* Handlers that block, over a pool whose threads are the test: it begins an
  * thread run and lets it come back when it likes. */
@@ -120,6 +121,28 @@ TEST(a_blocking_run_is_done_when_its_thread_came_back)
     EXPECT_INT(1, runs);
     EXPECT_STR("j0 ", order);
     EXPECT_STR("gone", mem_store_job(store, "j0")->state);
+}
+
+/* Each allocation of the start fails in turn. */
+TEST(a_run_for_which_there_is_no_memory_loses_no_attempt)
+{
+    int snoozed = 0;
+
+    for (int n = 0; n < 8; n++) {
+        open_blocking("none");
+        add_many(1);
+        oom_once_after(n);
+        (void)settle_down();
+        oom_off();
+        EXPECT_TRUE(strcmp("dead", mem_store_job(store, "j0")->state) != 0);
+        if (waiting_count == 0) {
+            snoozed++;
+            EXPECT_INT(0, mem_store_job(store, "j0")->counters.attempt);
+        }
+        finish_all();
+        close_reactor();
+    }
+    EXPECT_TRUE(snoozed > 0);
 }
 
 static enum weir_verdict mixed(struct weir_job *job)
