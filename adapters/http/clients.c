@@ -48,6 +48,7 @@ static void uncount(struct weir__client_conn *client)
 {
     struct weir__http_content *content = client->content;
 
+    WEIR_ASSERT(content == NULL || content->readers > 0);
     if (content == NULL || --content->readers == 0)
         client->clients->answers -= client->bytes;
     client->bytes = 0;
@@ -57,6 +58,7 @@ static void uncount(struct weir__client_conn *client)
 
 static void dismiss(struct weir__client_conn *client)
 {
+    WEIR_ASSERT(!client->is_leaving && client->clients->count > 0);
     move_to(client, NULL);
     uncount(client);
     ev_timer_stop(client->clients->loop, &client->deadline);
@@ -90,6 +92,7 @@ struct weir__client_conn *weir__clients_enter(struct weir__clients *clients,
     struct weir__client_conn *client = weir__mem_new(sizeof(*client));
     struct weir__client_conn *oldest = clients->waiting.first;
 
+    WEIR_ASSERT(fd >= 0 && clients->most > 0);
     if (client == NULL)
         return NULL;
     client->clients = clients;
@@ -134,6 +137,7 @@ void weir__client_reads(struct weir__client_conn *client, size_t bytes,
     struct weir__clients *clients = client->clients;
     bool is_new = content == NULL || content->readers++ == 0;
 
+    WEIR_ASSERT(!client->is_leaving && client->content == NULL);
     if (content != NULL)
         content->refs++;
     client->content = content;
@@ -150,6 +154,7 @@ void weir__client_waits(struct weir__client_conn *client)
     if (client->is_leaving)
         return;
     uncount(client);
+    WEIR_ASSERT(client->content == NULL && client->bytes == 0);
     move_to(client, &client->clients->waiting);
     ev_timer_again(client->clients->loop, &client->deadline);
 }

@@ -215,8 +215,8 @@ CRON = Call(
     (form(rb".{8}(\d{13} ){5}.*"),
      b"\x98\x01\0\0\0\0\0\xa0" + b"%013d " % 0 * 5 + b"60000"))
 BURY = Call("delay/bury", "ids meta dead rec", nothing,
-            (words("delay"), b"delay"), (name, b"x"), (number(0, MOST_MS), b"5"),
-            (text, b"record"))
+            (words("delay"), b"delay"), (name, b"x"),
+            (number(0, MOST_MS), b"5"), (text, b"record"))
 token = number(0, 2 ** 45)
 NODES = Packed(number(1, 2 ** 17), text, token,
                lambda value: text(value) or isinstance(value, (list, dict)) or
@@ -255,7 +255,8 @@ DELAY = [
          (text, pack([record(1)], ["x"])[0]), (text, b"")),
     Call("delay/add_keyed", "wait ids meta idle seen unique due absent p:" +
          SEQ.decode(), nothing, (topic, b"t"), (words("delay"), b"delay"),
-         (text, b"slot"), (call_number, b"7.5"), (Told(form(rb"[!-~]{0,128}")), b"x"),
+         (text, b"slot"), (call_number, b"7.5"),
+         (Told(form(rb"[!-~]{0,128}")), b"x"),
          (text, pack([record(1)], ["x"])[0]), (Told(when), b"r0"),
          (Told(form(rb".{1,2048}")), b"key"),
          (Told(words("reject until-done")), b"reject until-done")),
@@ -313,7 +314,7 @@ DELAY = [
          (number(1, 10 ** 6), b"1000")),
     Call("delay/undeliverable", "ids meta dead rec relay o:" + SEQ.decode(),
          recorded, (text, SEQ), (number(0, 2 ** 32), b"5"), (text, b"x"),
-         (text, b"~x"), (text, b"record")),
+         (text, b"@x"), (text, b"record")),
     Call("delay/cron", "wait run ids meta idle due cron p: absent", scheduled,
          (topic, b"t"), (words("pause"), b"pause"), (text, b"s"),
          (text, SEQ)),

@@ -48,13 +48,13 @@ function serversPanel(told) {
 
 /* All, or those of one name. */
 function workersView(name) {
-  const self = {tab: 'workers', title: name || 'Workers', up: name
-    ? '#/workers' : '#/', every: 2000};
+  const self = {name: 'workers/' + (name || ''), tab: 'workers',
+    title: name || 'Workers', up: name ? '#/workers' : '#/', every: 2000};
   self.take = (fields) => { self.offset = Number(fields.get('offset')) || 0; };
   self.load = async () => {
-    self.told = await get('api/workers' + query({name, offset: self.offset,
+    self.read = await get('api/workers' + query({name, offset: self.offset,
       limit: PAGE}));
-    self.list = self.told.workers;
+    self.list = self.read.workers;
   };
   const step = (by) => goTo(addressOf(name ? ['workers', name] : ['workers'],
     {offset: Math.max(0, self.offset + by) || ''}));
@@ -62,7 +62,7 @@ function workersView(name) {
   self.render = () => [
     name && h('p', {class: 'crumbs'}, h('a', {href: '#/workers'}, 'Workers')),
     h('div', {class: 'title'}, h('h1', {}, name ? foreign(name, 'id') : 'Workers'),
-      !name && h('span', {class: 'quiet'}, plural(self.told.found, 'worker'))),
+      !name && h('span', {class: 'quiet'}, plural(self.read.found, 'worker'))),
     h('div', {class: 'panel'}, self.list.length === 0
       ? h('p', {class: 'empty'}, name ? 'It is not there.'
         : 'No worker runs. weir run starts one.')
@@ -86,7 +86,7 @@ function workersView(name) {
             h('span', {class: 'warn'}, ` ▲ ${worker.connections - 1} reconnects`),
           worker.stopping && h('span', {class: 'badge warn'}, 'stopping')]},
       ], self.list, (worker) => worker.name)),
-    pagesOf(self.told, self.list.length),
+    pagesOf(self.read, self.list.length),
     name && self.list.map(workerTopics),
   ];
   return self;

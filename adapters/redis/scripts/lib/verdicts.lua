@@ -81,7 +81,8 @@ local function wrong_entries(done, autos, others, moves)
     end
   end
   for i = 1, table.maxn(others), 7 do
-    local token, id, what, delay, past, bytes, is_auto = unpack(others, i, i + 6)
+    local token, id, what, delay = unpack(others, i, i + 3)
+    local past, bytes, is_auto = unpack(others, i + 4, i + 6)
     if not is_whole(token, 0, MOST_STORED) or not is_whole(delay, 0, 1e13) or
        not are_texts(id, what, past, bytes) or
        not string.find(what, '^[rsdeb]$') or not is_whole(is_auto, 0, 1) then
