@@ -19,13 +19,15 @@ local run, lease, ids, meta, held, key, wait, idle = unpack(KEYS)
 local node, token, slot, id, slots = unpack(ARGV)
 local ends = ARGV[#ARGV]
 local due_key = not idle and wait
-local size = slots == '1' and 1 or tonumber(slots) or 0
-local own_ms = ends == '2' and (tonumber(ARGV[6]) or -1) or 0
-if not (size >= 1 and size <= 256 and size % 1 == 0 and own_ms >= 0 and
-        own_ms <= 3600000 and own_ms % 1 == 0 and
-        (ends == '1' or ends == '2' or ends == '0')) then
-  return redis.error_reply('ERR the slots are not 1 to 256, the lease is ' ..
-                           'none, or the last argument is not 0, 1 or 2')
+if slots ~= '1' or ends ~= '1' then -- else there is nothing to check
+  local size = tonumber(slots) or 0
+  local own_ms = ends == '2' and (tonumber(ARGV[6]) or -1) or 0
+  if not (size >= 1 and size <= 256 and size % 1 == 0 and own_ms >= 0 and
+          own_ms <= 3600000 and own_ms % 1 == 0 and
+          (ends == '1' or ends == '2' or ends == '0')) then
+    return redis.error_reply('ERR the slots are not 1 to 256, the lease is ' ..
+                             'none, or the last argument is not 0, 1 or 2')
+  end
 end
 local reply = { 0, 0, tonumber(slot) }
 local score = call('ZSCORE', run, node)
