@@ -250,20 +250,28 @@ static size_t pull(void)
     return script_reply->element[8]->elements;
 }
 
-/* Of the first job that came. */
-static const char *finish(const char *verdict)
+/* Of the first job that came; `second`: what the same call says of it then. */
+static const char *finish_twice(const char *verdict, const char *second)
 {
+    const char *verdicts[] = {verdict, second};
     char handle[256];
 
     (void)snprintf(handle, sizeof(handle), "%s",
                    script_reply->element[8]->element[0]->element[0]->str);
     script_begin(&weir__script_delay_finish, pull_keys);
     script_arg("w1");
-    script_arg(handle);
-    script_arg(verdict);
-    script_arg("");
-    script_arg("");
+    for (int i = 0; i < 2 && verdicts[i] != NULL; i++) {
+        script_arg(handle);
+        script_arg(verdicts[i]);
+        script_arg("");
+        script_arg("");
+    }
     return script_call();
+}
+
+static const char *finish(const char *verdict)
+{
+    return finish_twice(verdict, NULL);
 }
 
 TEST(what_expires_in_a_pull_uses_no_token)
@@ -300,6 +308,16 @@ TEST(what_a_client_gives_back_or_cannot_read_uses_no_token)
     EXPECT_INT(1, pull());
     EXPECT_STR("1", finish("fail"));
     push("c", "r0");
+    EXPECT_INT(0, pull());
+}
+
+TEST(what_a_client_gives_back_in_vain_has_used_its_token)
+{
+    set("rate", "1/h");
+    push("a", "r0");
+    push("b", "r0");
+    EXPECT_INT(1, pull());
+    EXPECT_STR("1 0", finish_twice("done", "back"));
     EXPECT_INT(0, pull());
 }
 

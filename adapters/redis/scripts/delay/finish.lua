@@ -151,7 +151,6 @@ end
 local keys = settle_keys()
 local places, moves, ends = {}, {}, {}
 local parts = { ending = {}, back = {} } -- of nodes
-local BACK, unstarted = 2 ^ 20, {} -- as settle.lua has them
 local is_full, weight = nil, 0
 
 -- The slot of a job goes to the others of its node that end or go back, as
@@ -227,7 +226,7 @@ local function take(job)
     return LOST -- told twice: the first counts
   end
   if job.verdict == 'back' then
-    unstarted[#unstarted + 1] = BACK + add_slot('back', job) * 256 + job.slot
+    add_slot('back', job)
     return COUNTS
   end
   local record
@@ -238,9 +237,6 @@ local function take(job)
     if not record then return LOST end
   end
   local at = add_slot('ending', job)
-  if job.verdict == 'malformed' then
-    unstarted[#unstarted + 1] = at * 256 + job.slot
-  end
   if record then note_fate(job, record, at * 256 + job.slot) end
   return COUNTS
 end
@@ -276,7 +272,19 @@ local known = redis.call('HMGET', KEYS[5], 'limits', 'lanes')
 local wakes = digits((known[1] and 2 or 0) + (known[2] and 4 or 0))
 local lists = { string.match(wait, '{(.*)}'), nodes, back, closed, moves, ends,
                 max_dead or 1, wakes }
-if known[1] and unstarted[1] then table.insert(lists, 8, unstarted) end
+if known[1] then
+  local unstarted = {}
+  for i, job in ipairs(jobs) do
+    local source
+    if result[i] == COUNTS and job.verdict == 'back' then
+      source = 2 ^ 20 + job.of.back.at * 256
+    elseif result[i] == COUNTS and job.verdict == 'malformed' then
+      source = job.of.ending.at * 256
+    end
+    if source then unstarted[#unstarted + 1] = source + job.slot end
+  end
+  table.insert(lists, 8, unstarted)
+end
 local reply = settle(keys, lists)
 for i = 2, #reply - 1, 2 do
   local part = parts.ending[reply[i] + 1]

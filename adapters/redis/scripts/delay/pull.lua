@@ -107,15 +107,6 @@ end
 -- The lists of a settle call.
 local keys = settle_keys()
 local places, nodes, ends, back = {}, {}, {}, {}
-local BACK, unstarted = 2 ^ 20, {} -- as settle.lua has them
-
-local function note_unstarted(base, node, slots)
-  local lo, hi = node_bounds(node)
-  for slot = lo, slots == '' and hi or -1 do
-    unstarted[#unstarted + 1] = base + slot
-  end
-  for i = 1, #slots do unstarted[#unstarted + 1] = base + byte(slots, i) end
-end
 
 -- Some slots of a node end.
 local function end_slots(node, is_mixed, header_len, slots)
@@ -128,7 +119,6 @@ local function end_slots(node, is_mixed, header_len, slots)
   nodes[at + 1] = places[seq] + (is_mixed and 65536 or 0)
   nodes[at + 2], nodes[at + 3], nodes[at + 4] = node, token, header_len
   nodes[at + 5] = slots
-  note_unstarted(at / 5 * 256, node, slots)
 end
 
 -- Some slots of a node return, due at `due` unless their table says when.
@@ -136,7 +126,6 @@ local function put_back(node, is_mixed, due, slots)
   local at = #back
   back[at + 1], back[at + 2], back[at + 4] = node, token, slots
   back[at + 3] = due + (is_mixed and MIXED or 0)
-  note_unstarted(BACK + at * 64, node, slots)
 end
 
 local EMPTY = { 0, 0, 0, 0, 0, raw = '', body = '\192' }
@@ -273,7 +262,25 @@ if nodes[1] or back[1] then
   if known[1] then reply[3] = 0 end -- places are free again
   local lists = { string.match(wait, '{(.*)}'), nodes, back, { token }, {},
                   ends, settings.max_dead, wakes }
-  if known[1] then table.insert(lists, 8, unstarted) end
+  if known[1] then -- none of these started
+    local unstarted = {}
+    local function note(base, node, slots)
+      local lo, hi = node_bounds(node)
+      for slot = lo, slots == '' and hi or -1 do
+        unstarted[#unstarted + 1] = base + slot
+      end
+      for i = 1, #slots do
+        unstarted[#unstarted + 1] = base + byte(slots, i)
+      end
+    end
+    for i = 1, #nodes, 5 do
+      note(floor(i / 5) * 256, nodes[i + 1], nodes[i + 4])
+    end
+    for i = 1, #back, 4 do
+      note(2 ^ 20 + floor(i / 4) * 256, back[i], back[i + 3])
+    end
+    table.insert(lists, 8, unstarted)
+  end
   settle(keys, lists)
 end
 if reply[8] == 1 then
