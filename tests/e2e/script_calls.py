@@ -235,7 +235,8 @@ RECORDS = Packed(text, number(1, 1), text, when, number(0, 1), text,
 def settled(back=b"", moves=b"", ends=b"", flags=b"0", moved=MOVES,
             to=b"", unstarted=None):
     more = () if unstarted is None else (
-        (Packed(lambda value: True), unstarted),)
+        (Packed(lambda value: value is None or number(0, 2 ** 21 - 1)(value)),
+         unstarted),)
     nodes = packed(11, NODE, 1, 11, b"")
     return Call(
         "delay/settle", TWO + " " + to.decode(), running, (text, b"t"),

@@ -123,6 +123,8 @@ static void set_schedule(const char *name)
 
     memset(record, '0', sizeof(record));
     memcpy(record, head, 15);
+    for (size_t at = 15 + 13; at < 15 + 70; at += 14)
+        record[at] = ' '; /* behind each of five times */
     record[sizeof(record) - 1] = 0xc0;
     script_begin(&weir__script_delay_cron,
                  "wait run ids meta idle due cron p: absent");

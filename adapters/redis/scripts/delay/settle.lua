@@ -68,9 +68,10 @@ local topic, nodes, back = ARGV[1], list_of(ARGV[2]), list_of(ARGV[3])
 local closed, flat_moves = list_of(ARGV[4]), list_of(ARGV[5])
 local ends, most_dead = list_of(ARGV[6]), tonumber(ARGV[7])
 local flags = tonumber(ARGV[9] or ARGV[8] or 0)
+local unstarted = ARGV[9] and list_of(ARGV[8])
 if not (nodes and back and closed and flat_moves and ends and most_dead and
         most_dead >= 0 and most_dead <= 2 ^ 32 and most_dead % 1 == 0 and
-        (not ARGV[9] or list_of(ARGV[8])) and
+        (unstarted or not ARGV[9]) and
         flags and flags >= 0 and flags <= 7 and flags % 1 == 0) then
   --#include args
   return bad_number('the number of dead jobs', ARGV[7], 0, 2 ^ 32) or
@@ -89,23 +90,11 @@ if nodes ~= ARGV[2] and ARGV[3] .. ARGV[5] .. ARGV[6] ~= '' then
   if wrong then return redis.error_reply('ERR ' .. wrong) end
 end
 local BACK = 2 ^ 20
--- Of jobs that did not start those that are under their claims (`spared`), and
--- by claims what is not (`absent`); nil: all started. One table, as each call
--- pays for every variable that a function uses.
-local unstarted
-if ARGV[9] then
-  local sources, spared, absent = {}, {}, {}
-  for _, source in ipairs(list_of(ARGV[8])) do sources[source] = true end
-  unstarted = { spared = spared, absent = absent }
-  function unstarted.note(source, node, token, lane)
-    if sources[source] then
-      spared[#spared + 1] = { node, token, 1, lane }
-    end
-  end
-  function unstarted.note_absent(source, name, slot, token)
-    if not sources[source] then return end
-    absent[token] = absent[token] or {}
-    table.insert(absent[token], node_name(sub(name, 1, 12), slot, slot))
+for i = 1, unstarted and table.maxn(unstarted) or 0 do
+  local source = unstarted[i]
+  if type(source) ~= 'number' or
+     not (source >= 0 and source < 2 * BACK and source % 1 == 0) then
+    return redis.error_reply('ERR what did not start is no source')
   end
 end
 local leaves_out = flags % 2 == 1
@@ -222,12 +211,7 @@ local function is_anothers(source, id)
 end
 
 local function refuse(index, slot)
-  local source = (index - 1) * 256 + slot
-  refused[source] = true
-  if unstarted then
-    unstarted.note_absent(source, nodes[index * 5 - 3], slot,
-                          nodes[index * 5 - 2])
-  end
+  refused[(index - 1) * 256 + slot] = true
   reply[#reply + 1] = index - 1
   reply[#reply + 1] = slot
 end
@@ -253,7 +237,7 @@ local function settle_node(index, name, lo, hi, slots, score)
   local part, last, count = parts[name], #to_unindex, 0
   if taken then slots = refuse_taken(index, lo, hi, slots) end
   if not slots and not part and not keeps_id and not pack.is_lost and
-     hi - lo >= FEW and not unstarted then -- the usual case
+     hi - lo >= FEW then -- the usual case
     count = hi - lo + 1
     if names then whole[#whole + 1] = { names, lo + 1, hi + 1 } end
   else
@@ -265,7 +249,6 @@ local function settle_node(index, name, lo, hi, slots, score)
       else
         count = count + 1
         if part then part[slot] = true end
-        if unstarted then unstarted.note(base + slot, name, floor(score)) end
         local id = names and names[slot + 1]
         local kept = keeps_id and keeps_id[base + slot]
         if type(id) == 'string' and kept ~= true and kept ~= id and
@@ -389,11 +372,6 @@ if lanes then
   laned = lanes.of(prefix, node_names)
   for _, node in ipairs(to_remove) do leave(node, kept[node]) end
 end
-if unstarted then
-  for _, job in ipairs(unstarted.spared) do
-    job[4] = laned[sub(job[1], 1, 12)]
-  end
-end
 for _, node in ipairs(whole) do
   local names, from, to = unpack(node)
   local reply = redis.pcall('HDEL', ids, unpack(names, from, to))
@@ -432,7 +410,7 @@ if #back > 0 then
     needs_no_room(prefix .. 'turns')
     local nodes = {}
     for b = 1, #back, 4 do nodes[#nodes + 1] = back[b] end
-    laned = lanes.of(prefix, nodes)
+    for seq, lane in pairs(lanes.of(prefix, nodes)) do laned[seq] = lane end
   end
   -- Returns how many are below the mark.
   local function give_back(list, name, under, due, slots, source)
@@ -471,9 +449,6 @@ if #back > 0 then
           local list_of_slot = (slots == '' or wanted[slot]) and goes or stays
           list_of_slot[slot] = true
           if list_of_slot == goes then count = count + 1 end
-          if list_of_slot == goes and unstarted then
-            unstarted.note(source + slot, node, under, laned[seq])
-          end
         end
         if count == 0 then return end
         local left = {}
@@ -487,8 +462,8 @@ if #back > 0 then
         local half = left_size(from, to)
         descend(from, from + half - 1)
         descend(from + half, to)
-      elseif unstarted then
-        unstarted.note_absent(source + from, name, from, under)
+      else
+        refused[source + from] = true
       end
     end
     descend(lo, hi)
@@ -507,20 +482,35 @@ if #back > 0 then
 end
 local waiting
 if unstarted then
-  for token, names in pairs(unstarted.absent) do
-    --#include deleted
+  --#include deleted
+  --#include tokens
+  local spared, absent, is_due = {}, {}, nil
+  for _, source in ipairs(unstarted) do
+    local list, at = nodes, floor(source / 256) * 5 + 2
+    if source >= BACK then
+      list, at = back, floor((source - BACK) / 256) * 4 + 1
+    end
+    local seq, token, slot = sub(list[at] or '', 1, 12), list[at + 1],
+                             source % 256
+    local node = node_name(seq, slot, slot)
+    if token and refused[source] then
+      absent[token] = absent[token] or {}
+      table.insert(absent[token], node)
+    elseif token then
+      spared[#spared + 1] = { node, token, 1, laned[seq] }
+    end
+  end
+  for token, names in pairs(absent) do
     local deleted = take_deleted(held, digits(token), names)
     for i = 1, #deleted, 2 do
       local lane = deleted[i + 1] ~= 0 and deleted[i + 1] or nil
-      table.insert(unstarted.spared, { sub(deleted[i], 2), token, 1, lane })
+      spared[#spared + 1] = { sub(deleted[i], 2), token, 1, lane }
     end
   end
-end
-if unstarted and unstarted.spared[1] then
-  --#include tokens
-  local is_due
-  waiting, is_due = give_tokens(meta, held, idle, unstarted.spared, time)
-  is_freed = is_freed or is_due
+  if spared[1] then
+    waiting, is_due = give_tokens(meta, held, idle, spared, time)
+    is_freed = is_freed or is_due
+  end
 end
 for _, token in ipairs(closed) do
   local left = call('ZCOUNT', run, digits(token), '(' .. digits(token + 1))
