@@ -101,6 +101,7 @@ struct pack *model_pack_new(struct model *model, unsigned count, bool has_ids)
     model->packs[model->pack_count++] = pack;
     pack->number = (uint32_t)model->pack_count;
     pack->count = count;
+    pack->header_len = 8; /* the least, of one that is not staged */
     pack->has_ids = has_ids;
     for (unsigned slot = 0; slot < count; slot++) {
         pack->jobs[slot].pack = pack;

@@ -247,7 +247,7 @@ void op_add_again(struct run *run)
 
 void op_add_other_kind(struct run *run)
 {
-    struct add_call call = {.kind = "other", .count = 1};
+    struct add_call call = {.kind = "stream", .count = 1};
 
     if (!run->model.exists)
         return;

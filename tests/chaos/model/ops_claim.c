@@ -120,7 +120,7 @@ void op_claim(struct run *run)
         call.offer = ++run->offers;
     run_say_limits(run, &call);
     if (chance(run, 2) && run->model.exists)
-        call.kind = "other";
+        call.kind = "stream";
     run_claim(run, &call);
 }
 

@@ -442,8 +442,8 @@ static void write_undeliverable(struct run *run, const struct out *out)
 
 static void keep_dead(struct run *run, struct out *out)
 {
-    set(run, out->topic, "meta", "kind", "other");
-    add(run, out, "(-1 other)");
+    set(run, out->topic, "meta", "kind", "stream");
+    add(run, out, "(-1 stream)");
     write_undeliverable(run, out);
     model_undeliverable(&run->model, out, run->follow->most_dead, &run->wanted);
     run_check(run);

@@ -194,7 +194,7 @@ void call_claim(struct caller *caller, unsigned room, unsigned most_nodes,
     call_script(caller, SCRIPT_CLAIM, 9, 7);
     call_keys(caller, "wait run lease ids meta idle held due absent");
     call_int(caller, room);
-    call_int(caller, INT64_C(10000000000));
+    call_int(caller, 3600000);
     call_int(caller, most_nodes);
     call_str(caller, worker);
     call_int(caller, 0);

@@ -65,7 +65,7 @@ local function give_due(from, to)
       reply[last + 4] = number_of(due[2 * (from + i - 1)])
       out[#out + 1] = id
     else -- its bytes were lost, or it is no entry of this list
-      if string.find(id, '^~%d+$') then
+      if string.find(id, '^@%d+$') then
         lost = lost + 1
       else
         set_aside = set_aside + 1
