@@ -119,10 +119,9 @@ static const char call[] =
 
 TEST(half_sent_requests_keep_nobody_out)
 {
-    static const char *const halves[] = {"", "GET /ca",
-                                         "GET /call HTTP/1.1\r\n",
-                                         "POST /call HTTP/1.1\r\nHost: a\r\n"
-                                         "Content-Length: 9\r\n\r\nab"};
+    static const char *const halves[] = {
+        "", "GET /ca", "GET /call HTTP/1.1\r\n",
+        "POST /call HTTP/1.1\r\nContent-Length: 9\r\n\r\nab"};
     struct served served = {0};
     int halfway[4 * MOST];
     char begin[16];
