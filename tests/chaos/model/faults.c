@@ -72,7 +72,8 @@ const struct fault faults[] = {
      "if at >= 0 and at <= due then", "if false then"},
     {"who has jobs in hand is woken for what it would see", SCRIPT_ADD,
      "if at < 0 then at = at + BUSY end", "if at < 0 then at = math.huge end"},
-    {"another kind is let in", SCRIPT_ADD, "if stored ~= kind", "if false"},
+    {"another kind is let in", SCRIPT_ADD,
+     "if known[1] and known[1] ~= kind then", "if false then"},
     {"the index begins small", SCRIPT_ADD,
      "call('HSET', ids, '!', string.rep('-', 65))", ""},
     /* --- claim ---------------------------------------------------------- */
@@ -153,7 +154,7 @@ const struct fault faults[] = {
      "if not asleep and next_due then",
      "if not asleep and next_due == now then"},
     {"who has jobs in hand sleeps like others", SCRIPT_CLAIM,
-     "wake_at, has_jobs)", "wake_at)"},
+     "wake_at, has_jobs, suspects)", "wake_at, nil, suspects)"},
     {"who got jobs has none in hand", SCRIPT_CLAIM,
      "local has_jobs = jobs > 0 or flags % 4 > 1",
      "local has_jobs = flags % 4 > 1"},
