@@ -133,7 +133,8 @@ void op_purge(struct run *run)
 void op_pause(struct run *run)
 {
     bool pauses = !run->model.is_paused && chance(run, 25);
-    const char *kind = chance(run, 10) && run->model.exists ? "stream" : "delay";
+    const char *kind =
+        chance(run, 10) && run->model.exists ? "stream" : "delay";
 
     call_script(&run->caller, SCRIPT_PAUSE, 3, 3);
     call_keys(&run->caller, "ids meta idle");
