@@ -90,7 +90,7 @@ def hold_three(place):
     """A worker runs a job, which does not end, and holds three more."""
     set_topic(place, "rate=1/h burst 4", "timeout=1h")
     place.add_lines("t", 9)
-    worker = place.work(place.handler("pending", how="never"),
+    worker = place.work(place.handler("pending", how="close"),
                         flags=("--lease", "1h", "--concurrency", "1",
                                "--prefetch", "3"))
     await_running(place, 4)
