@@ -391,10 +391,8 @@ void weir__planned_pack_plan(const struct weir__items *items, size_t first,
 
     WEIR_ASSERT(first < end && end <= items->count);
     if (is_single(&items->list[first]))
-        end = first + 1; /* it may be replaced */
-    /* A lane has times of nodes, and a pull looks for ticks there. */
-    if (items->list[first].lane_len == 0 &&
-        !weir__item_is_tick(&items->list[first]))
+        end = first + 1;                  /* it may be replaced */
+    if (items->list[first].lane_len == 0) /* a lane has times of nodes */
         mixed = fitting(items, first, end, false);
     planned.count = fitting(items, first, end, true);
     if (planned.count < mixed) {
