@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* weir take: jobs for whoever asks for them, as a shell does. A take lets go of
+/* weir take: jobs for a shell or any other caller. A take lets go of
  * its jobs, and their leases last until cmd_settle.c ends or renews them. */
 
 #include "adapters/cli/take.h"
@@ -167,7 +167,7 @@ static void follow(struct take *take, struct weir_take *taken)
     look_again(take);
 }
 
-/* What nobody can read any more goes back. */
+/* A job that no reader can get any more goes back. */
 static void end_follow(struct take *take)
 {
     ev_timer_stop(take->client.loop, &take->timer);

@@ -12,7 +12,7 @@ struct json_object;
 struct json_object *weir__cron_json(const char *topic,
                                     const struct weir_cron_info *info);
 
-/* One line, as of weir cron list. */
+/* Print the line of weir cron list. */
 void weir__cron_print_row(const char *topic, const struct weir_cron_info *info);
 
 /* A line for each field, and the next times. */

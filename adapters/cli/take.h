@@ -2,7 +2,7 @@
 #ifndef WEIR_CLI_TAKE_H
 #define WEIR_CLI_TAKE_H
 
-/* What the commands take, settle and renew share. */
+/* The commands take, settle and renew share these. */
 
 #include "adapters/cli/client.h"
 #include "adapters/cli/options.h"

@@ -43,7 +43,7 @@ static void move_to(struct weir__client_conn *client,
     list->last = client;
 }
 
-/* Its answer is not counted any more. */
+/* The answer of this client is not counted any more. */
 static void uncount(struct weir__client_conn *client)
 {
     struct weir__http_content *content = client->content;

@@ -40,9 +40,9 @@ bool weir__client_is_leaving(const struct weir__client_conn *client);
 /* A whole request has come: it has all the time until its answer. */
 void weir__client_is_asking(struct weir__client_conn *client);
 
-/* Its answer has so many bytes, of which `content` (NULL: it is not
- * shared) is counted once for all. If the answers have too many, those that are
- * read for the longest time end. */
+/* The client reads an answer of so many bytes. `content` (NULL: the answer is
+ * not shared) is counted once for all. If the answers have too many, those that
+ * are read for the longest time end. */
 void weir__client_reads(struct weir__client_conn *client, size_t bytes,
                         struct weir__http_content *content);
 

@@ -281,7 +281,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection,
     (void)url;
     (void)version;
     if (request == NULL || weir__client_is_leaving(client_of(connection)))
-        return MHD_NO; /* out of memory, or it is told to leave */
+        return MHD_NO; /* out of memory, or the client has to leave */
     if (request->connection == NULL) {
         request->connection = connection;
         request->client = client_of(connection);

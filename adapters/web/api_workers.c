@@ -75,7 +75,7 @@ static struct json_object *with_topics(struct json_object *worker,
     return copy;
 }
 
-/* What a reader asks for; NULL: of all. */
+/* The worker and the topic that a reader asks for; NULL: all. */
 struct choice {
     const char *name, *topic;
     size_t offset, limit;
@@ -83,8 +83,8 @@ struct choice {
     struct json_object *page;
 };
 
-/* Its topics are looked at only where they matter: a page of many workers must
- * not hold the loop. */
+/* Topics of a worker are read only where they matter: a page of many workers
+ * must not hold the loop. */
 static void choose(struct choice *choice, struct json_object *worker)
 {
     const bool is_on_page = choice->found >= choice->offset &&

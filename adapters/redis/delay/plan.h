@@ -66,7 +66,7 @@ static inline bool weir__item_is_alone(const struct weir__item *item)
     return item->key_len > 0;
 }
 
-/* It is the tick of a schedule, which nothing else puts off to a time. */
+/* The item is the tick of a schedule: nothing else snoozes to a time. */
 bool weir__item_is_tick(const struct weir__item *item);
 
 void weir__items_fini(struct weir__items *items);

@@ -250,7 +250,7 @@ static size_t pull(void)
     return script_reply->element[8]->elements;
 }
 
-/* Of the first job that came; `second`: what the same call says of it then. */
+/* Finish the first job that came; `second` is its next verdict in the call. */
 static const char *finish_twice(const char *verdict, const char *second)
 {
     const char *verdicts[] = {verdict, second};

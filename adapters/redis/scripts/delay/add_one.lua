@@ -30,7 +30,7 @@ if revision and not (revision > -2 ^ 45 and revision < 2 ^ 45) then
 end
 
 local last = call('HGET', seen, call_slot)
--- What is behind the digits is looked at once for a call slot.
+-- The first call of a call slot checks the text behind the digits.
 local whole = string.match(number, last and '^%d+' or '^(%d+)%.?%d*$')
 if kind ~= 'delay' or not whole or #whole > 15 or #number > 31 or
    when ~= 'r0' and

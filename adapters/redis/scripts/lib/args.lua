@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- What is wrong with an argument is an error before the first write.
+-- A wrong argument is an error before the first write.
 local HOUR_MS, MOST_MS, MOST_JOBS = 3600000, 1e13, 1e6
 local KINDS = 'delay list sync concurrent stream bounded'
 

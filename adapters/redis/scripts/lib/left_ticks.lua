@@ -82,7 +82,7 @@ local function put_off(nodes)
   end
 end
 
--- What is due, and how many nodes were looked at for that.
+-- The nodes that are due, and how many the search went through.
 local function due_jobs(most)
   most = most + SPARE
   local nodes = due_nodes(most)

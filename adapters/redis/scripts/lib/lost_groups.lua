@@ -1,8 +1,8 @@
 -- SPDX-License-Identifier: MIT
--- What a bounded topic counts as waiting or running was lost if no group has
--- it: with `g:GROUP` or `l:GROUP`, or with the keys that name groups. It is
--- counted in `lost`. A full server or a replica keeps nothing of that. In scope
--- is bounded/stats.lua.
+-- Events that a bounded topic counts as waiting or running are lost if no group
+-- has them: they went with `g:GROUP` or `l:GROUP`, or with the keys that name
+-- groups. `lost` counts them. A full server or a replica keeps nothing of that.
+-- In scope is bounded/stats.lua.
 local function lose_groups()
   local _, lease, rot, hot = unpack(KEYS)
   local out = string.sub(meta, 1, -5) .. 'out'

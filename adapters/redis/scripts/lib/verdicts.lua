@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- What is wrong with the lists of a settle call, nil: nothing is. A nil in one
+-- The error in the lists of a settle call, or nil. A nil in one
 -- does not end it here. Needs node.lua, number.lua and lane_when.lua.
 --#include when
 local function is_whole(value, least, most)
