@@ -123,8 +123,7 @@ class Cluster:
             if i < primaries:
                 node.give_slots(SLOTS * i // primaries,
                                 SLOTS * (i + 1) // primaries - 1)
-            self.meet(node)
-        eventually(self.agrees, "the nodes know each other")
+        eventually(self.meet, "the nodes know each other")
         for i in range(primaries, len(self.nodes)):
             ask(self.nodes[i], "CLUSTER", "REPLICATE",
                 self.nodes[i % primaries].id)
@@ -157,10 +156,17 @@ class Cluster:
                                *self.args))
         return self.nodes[-1]
 
-    def meet(self, node):
-        for other in self.running():
-            if other is not node:
-                ask(node, "CLUSTER", "MEET", "127.0.0.1", other.port)
+    def meet(self):
+        """Each node that runs is told of those before it that it does not know;
+        returns what agrees() does. A node forgets one that does not answer
+        within the node timeout, so call it until it returns something."""
+        nodes = self.running()
+        for i, node in enumerate(nodes[1:], 1):
+            known = {line[0] for line in node.lines()}
+            for other in nodes[:i]:
+                if other.id not in known:
+                    ask(node, "CLUSTER", "MEET", "127.0.0.1", other.port)
+        return self.agrees()
 
     # what nodes say
 
@@ -306,7 +312,7 @@ class Cluster:
     def add(self):
         """One more, without slots."""
         node = self.start_node()
-        self.meet(node)
+        eventually(self.meet, "the nodes know the new one")
         self.await_well()
         return node
 

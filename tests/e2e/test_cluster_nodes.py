@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 """What the harness says of its clusters."""
 
+import concurrent.futures
+import signal
 import socket
 
 from cluster import (NAMES, SLOTS, Cluster, Fake, ask, error_of, know_names,
@@ -89,6 +91,23 @@ def a_node_is_added_and_forgotten(place):
     cluster.move_slot(77, cluster.nodes[0])
     cluster.forget(node)
     expect(2, len(cluster.nodes[0].lines()))
+
+
+@test
+def a_node_that_answers_too_late_is_met_again(place):
+    cluster = Cluster(place, primaries=1)
+    first, met = cluster.nodes[0], set()
+    first.process.send_signal(signal.SIGSTOP)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        adding = pool.submit(cluster.add)
+        eventually(lambda: len(cluster.nodes) == 2, "the new node runs")
+        eventually(lambda: met.update(
+            line[0] for line in cluster.nodes[1].lines()) or len(met) == 2,
+                   "it was told of the first")
+        eventually(lambda: len(cluster.nodes[1].lines()) == 1, "it gave up")
+        first.process.send_signal(signal.SIGCONT)
+        adding.result()
+    expect(2, len(first.lines()))
 
 
 @test

@@ -201,14 +201,6 @@ int cluster_owner(struct cluster_proc *cluster, uint16_t slot)
     return owner;
 }
 
-static bool have_met(struct cluster_proc *cluster)
-{
-    struct weir__cluster_map *map = cluster_map(cluster);
-
-    weir__cluster_map_unref(map);
-    return map != NULL;
-}
-
 static bool is_well(struct cluster_proc *cluster)
 {
     struct weir__cluster_map *map = cluster_map(cluster);
@@ -271,17 +263,36 @@ static void give_slots(struct cluster_proc *cluster, int node, int primaries)
     free(command);
 }
 
-static void meet(struct cluster_proc *cluster, int node)
+/* A node is told of those before it that it does not know. One forgets a node
+ * that does not answer within the node timeout, so it is told again. */
+static void introduce(struct cluster_proc *cluster, int node)
 {
+    const char *known =
+        redis_text(cluster_node(cluster, node), "CLUSTER NODES");
+    bool knows[NODES_MAX];
     char command[64];
 
+    for (int i = 0; i < node; i++)
+        knows[i] = strstr(known, cluster->nodes[i].id) != NULL;
     for (int i = 0; i < node; i++) {
-        if (!runs(cluster, i))
+        if (knows[i] || !runs(cluster, i))
             continue;
         (void)snprintf(command, sizeof(command), "CLUSTER MEET 127.0.0.1 %d",
                        redis_port(cluster->nodes[i].proc));
         tell(cluster, node, command);
     }
+}
+
+static bool have_met(struct cluster_proc *cluster)
+{
+    struct weir__cluster_map *map;
+
+    for (int i = 1; i < cluster->count; i++)
+        if (runs(cluster, i))
+            introduce(cluster, i);
+    map = cluster_map(cluster);
+    weir__cluster_map_unref(map);
+    return map != NULL;
 }
 
 /* The primary's number follows from its own. */
@@ -386,7 +397,6 @@ struct cluster_proc *cluster_start(const struct cluster_options *options)
         tell(cluster, i, command);
         if (i < primaries)
             give_slots(cluster, i, primaries);
-        meet(cluster, i);
     }
     await(cluster, have_met, "the nodes know each other");
     for (int i = primaries; i < cluster->count; i++)
@@ -503,7 +513,7 @@ void cluster_take_over(struct cluster_proc *cluster, int replica)
 int cluster_add(struct cluster_proc *cluster)
 {
     start_node(cluster);
-    meet(cluster, cluster->count - 1);
+    await(cluster, have_met, "the nodes know the new one");
     cluster_await(cluster);
     return cluster->count - 1;
 }
