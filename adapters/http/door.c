@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/text.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -80,19 +81,35 @@ bool weir__origin_is_host(const char *origin, const char *host)
     return false;
 }
 
-struct weir_slice weir__cookie_find(const char *header, const char *name)
+void weir__door_cookie_name(const struct weir__door *door, bool is_tls,
+                            char ret_name[static WEIR__COOKIE_CAP])
 {
-    size_t len = strlen(name);
+    (void)snprintf(ret_name, WEIR__COOKIE_CAP, "%sweir%u",
+                   is_tls ? "__Host-" : "", door->port); /* fits */
+}
 
-    while (*header != '\0') {
+struct weir__session *weir__door_session(struct weir__door *door,
+                                         const struct weir__caller *caller)
+{
+    const char *header = caller->cookie != NULL ? caller->cookie : "";
+    struct weir__session *session = NULL;
+    char name[WEIR__COOKIE_CAP];
+    size_t len;
+
+    weir__door_cookie_name(door, caller->is_tls, name);
+    len = strlen(name);
+    while (session == NULL && *header != '\0') {
         size_t pair = strcspn(header, ";");
 
         if (pair > len && strncmp(header, name, len) == 0 && header[len] == '=')
-            return weir__slice_of(header + len + 1, pair - len - 1);
+            session = weir__session_find(
+                door->sessions,
+                weir__slice_of(header + len + 1, pair - len - 1),
+                caller->now_s);
         header += pair;
         header += strspn(header, "; ");
     }
-    return weir__slice_of(NULL, 0);
+    return session;
 }
 
 static bool shows_token(const struct weir__door *door, const char *header)
@@ -102,11 +119,16 @@ static bool shows_token(const struct weir__door *door, const char *header)
     return weir__secret_equal(weir__slice_str(header + 7), door->token);
 }
 
-static bool has_session(const struct weir__door *door, const char *header)
+static bool has_session(struct weir__door *door,
+                        const struct weir__caller *caller)
 {
-    return header != NULL &&
-           weir__secret_equal(weir__cookie_find(header, door->cookie),
-                              door->session);
+    struct weir__session *session = weir__door_session(door, caller);
+
+    if (session == NULL || caller->key == NULL ||
+        !weir__secret_equal(weir__slice_str(caller->key), session->key))
+        return false;
+    session->used_s = caller->now_s;
+    return true;
 }
 
 /* A browser says where a POST comes from; a program that shows the token need
@@ -124,13 +146,13 @@ static bool is_same_origin(const struct weir__caller *caller, bool has_token)
     return has_token || site != NULL;
 }
 
-unsigned int weir__door_refuses(const struct weir__door *door,
+unsigned int weir__door_refuses(struct weir__door *door,
                                 const struct weir__caller *caller,
                                 enum weir__http_access access,
                                 const char **ret_why)
 {
     bool has_token = shows_token(door, caller->authorization);
-    bool is_known = has_token || has_session(door, caller->cookie);
+    bool is_known = has_token || has_session(door, caller);
 
     if (door->checks_host &&
         (caller->host == NULL || !weir__host_is_loopback(caller->host))) {

@@ -132,9 +132,9 @@ struct weir__http_content *weir__http_content_static(const char *type,
 void weir__http_content_free(struct weir__http_content *content);
 
 /* Functions of routes, of WEIR__HTTP_OPEN; 403 from another site. POST with the
- * token as the body: 204 with a cookie that stands for it, or 401. POST: 204
- * takes the cookie away; its value, which all browsers have, holds until the
- * server is closed. */
+ * token as the body: 200 with the cookie and, as {"key"}, the key of a new
+ * session, which replaces the caller's; or 401. POST: 204 ends the session of
+ * the cookie, and the browser drops the cookie. */
 void weir__http_login(struct weir__http_request *request, void *arg);
 void weir__http_logout(struct weir__http_request *request, void *arg);
 

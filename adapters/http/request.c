@@ -13,6 +13,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+#include <time.h>
 
 const char *weir__http_part(const struct weir__http_request *request, size_t i)
 {
@@ -39,6 +41,25 @@ const char *weir__http_header(const struct weir__http_request *request,
                                        name);
 }
 
+/* A proxy writes the scheme that the browser used. Without a proxy only the
+ * caller can write it, and gets a stricter cookie. */
+static bool is_tls(const struct weir__http_request *request)
+{
+    const char *scheme = weir__http_header(request, "X-Forwarded-Proto");
+
+    return scheme != NULL && strncasecmp(scheme, "https", 5) == 0 &&
+           strchr(", ", scheme[5]) != NULL;
+}
+
+/* Time in which the host sleeps counts. */
+static double clock_s(void)
+{
+    struct timespec now;
+
+    (void)clock_gettime(CLOCK_BOOTTIME, &now); /* this clock is there */
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 struct weir__caller
 weir__request_caller(const struct weir__http_request *request)
 {
@@ -48,6 +69,9 @@ weir__request_caller(const struct weir__http_request *request)
         .fetch_site = weir__http_header(request, "Sec-Fetch-Site"),
         .authorization = weir__http_header(request, "Authorization"),
         .cookie = weir__http_header(request, "Cookie"),
+        .key = weir__http_header(request, "Weir-Key"),
+        .is_tls = is_tls(request),
+        .now_s = clock_s(),
     };
 }
 
@@ -147,27 +171,35 @@ void weir__http_answer_shared(struct weir__http_request *request,
 
 /* --- the session of a browser ------------------------------------------- */
 
-/* 204 with the cookie `value`; "" takes it away. */
-static void answer_cookie(struct weir__http_request *request, const char *value)
+/* The cookie of `session`, and its key in the body; NULL: 204, and the browser
+ * drops the cookie. */
+static void answer_session(struct weir__http_request *request, bool is_over_tls,
+                           const struct weir__session *session)
 {
-    const char *scheme = weir__http_header(request, "X-Forwarded-Proto");
-    bool is_tls = scheme != NULL && strcmp(scheme, "https") == 0;
-    struct weir__buf none = {0};
-    struct MHD_Response *response = weir__response_new(NULL, &none);
-    char cookie[200];
+    bool is_gone = session == NULL;
+    char name[WEIR__COOKIE_CAP], cookie[200], key[100];
+    struct weir__buf body = {0};
+    struct MHD_Response *response;
 
+    weir__door_cookie_name(&request->http->door, is_over_tls, name);
     (void)snprintf(cookie, sizeof(cookie),
-                   "%s=%s; Path=/; HttpOnly; SameSite=Strict%s%s",
-                   request->http->door.cookie, value,
-                   value[0] == '\0' ? "; Max-Age=0" : "",
-                   is_tls ? "; Secure" : ""); /* fits */
+                   "%s=%s; Path=/; HttpOnly; SameSite=Strict%s%s", name,
+                   is_gone ? "" : session->cookie, is_gone ? "; Max-Age=0" : "",
+                   is_over_tls ? "; Secure" : ""); /* fits */
+    if (!is_gone) {
+        (void)snprintf(key, sizeof(key), "{\"key\": \"%s\"}\n",
+                       session->key); /* fits */
+        weir__buf_append(&body, key, strlen(key));
+    }
+    request->response_len = body.len;
+    response = weir__response_new(is_gone ? NULL : "application/json", &body);
     if (response != NULL &&
         (!weir__response_header(response, "Cache-Control", "no-store") ||
          !weir__response_header(response, "Set-Cookie", cookie))) {
         MHD_destroy_response(response);
         response = NULL;
     }
-    weir__request_answer(request, 204, response);
+    weir__request_answer(request, is_gone ? 204 : 200, response);
 }
 
 /* Neither may another site log its visitors in or out; whoever shows the token
@@ -186,20 +218,29 @@ static void refuse_foreign(struct weir__http_request *request)
 
 void weir__http_login(struct weir__http_request *request, void *arg)
 {
-    const struct weir__door *door = &request->http->door;
+    struct weir__door *door = &request->http->door;
     const struct weir__caller caller = weir__request_caller(request);
+    const struct weir__session *session;
     struct weir_slice body = weir__http_body(request);
 
     (void)arg;
     while (body.len > 0 &&
            (body.ptr[body.len - 1] == '\n' || body.ptr[body.len - 1] == '\r'))
         body.len--;
-    if (is_foreign(&caller))
+    if (is_foreign(&caller)) {
         refuse_foreign(request);
-    else if (weir__secret_equal(body, door->token))
-        answer_cookie(request, door->session);
-    else
+        return;
+    }
+    if (!weir__secret_equal(body, door->token)) {
         weir__http_refuse(request, 401, "the token is wrong");
+        return;
+    }
+    weir__session_end(weir__door_session(door, &caller));
+    session = weir__session_begin(door->sessions, caller.now_s);
+    if (session != NULL)
+        answer_session(request, caller.is_tls, session);
+    else
+        weir__http_refuse(request, 500, "the system has no random numbers");
 }
 
 void weir__http_logout(struct weir__http_request *request, void *arg)
@@ -207,8 +248,10 @@ void weir__http_logout(struct weir__http_request *request, void *arg)
     const struct weir__caller caller = weir__request_caller(request);
 
     (void)arg;
-    if (is_foreign(&caller))
+    if (is_foreign(&caller)) {
         refuse_foreign(request);
-    else
-        answer_cookie(request, "");
+        return;
+    }
+    weir__session_end(weir__door_session(&request->http->door, &caller));
+    answer_session(request, caller.is_tls, NULL);
 }

@@ -16,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 /* A client that moves nothing for so long is hung up on. */
@@ -341,17 +340,6 @@ static size_t keep_escapes(void *arg, struct MHD_Connection *connection,
     return strlen(text);
 }
 
-static bool make_session(char session[WEIR__SESSION_CAP])
-{
-    unsigned char bytes[(WEIR__SESSION_CAP - 1) / 2];
-
-    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
-        return false;
-    for (size_t i = 0; i < sizeof(bytes); i++)
-        (void)snprintf(session + i * 2, 3, "%02x", bytes[i]);
-    return true;
-}
-
 static int set_door(struct weir__http *http,
                     const struct weir__http_options *options,
                     const struct weir__listen *listen, struct weir_error *err)
@@ -361,9 +349,7 @@ static int set_door(struct weir__http *http,
     int rc;
 
     door->is_read_only = options->is_read_only;
-    (void)snprintf(door->cookie, sizeof(door->cookie), "weir%u", listen->port);
-    if (!make_session(door->session))
-        return weir__error_set(err, WEIR_ESYSTEM, "no random numbers");
+    door->port = listen->port;
     if (options->token != NULL) {
         token = weir__slice_str(options->token);
         rc = weir__token_check(token, err);

@@ -81,6 +81,25 @@ def a_token_file_that_holds_none_is_refused(place):
     place.weir("web", "--token-file", place.dir).expect_complaint(2, place.dir)
 
 
+def log_in(web, **headers):
+    """Headers of a browser that has shown the token."""
+    answer = web.post("/login", TOKEN, **headers)
+    expect(200, answer.code)
+    return {"Cookie": answer.headers["Set-Cookie"].split(";")[0],
+            "Weir_Key": answer.json["key"]}
+
+
+def may(web, session):
+    """Whether /api/session, a read, and an act are open to the session."""
+    told = web.get("/api/session", **session).json
+    read = web.get("/api/topics", **session).code
+    act = web.post("/api/topics/t/pause", Sec_Fetch_Site="same-origin",
+                   **session).code
+    expect_true((read == 200) == told["may_read"], str((told, read)))
+    expect_true((act != 401) == told["may_act"], str((told, act)))
+    return told["may_read"], told["may_act"]
+
+
 @test
 def a_browser_shows_the_token_once(place):
     web = Web(place, token=TOKEN)
@@ -88,18 +107,79 @@ def a_browser_shows_the_token_once(place):
     expect(403, web.post("/login", TOKEN, Origin="http://evil.example").code)
     answer = web.post("/login", TOKEN,
                       Origin="http://127.0.0.1:%d" % web.port)
-    expect(204, answer.code)
+    expect(200, answer.code)
     cookie = answer.headers["Set-Cookie"]
     expect_true(re.fullmatch(r"weir%d=[0-9a-f]{64}; Path=/; HttpOnly; "
                              r"SameSite=Strict" % web.port, cookie), cookie)
     expect_true(TOKEN not in cookie, "the token is in the cookie")
-    tls = web.post("/login", TOKEN, X_Forwarded_Proto="https")
-    expect_in("; Secure", tls.headers["Set-Cookie"])
+    expect_true(re.fullmatch("[0-9a-f]{64}", answer.json["key"]),
+                answer.text)
+    expect_true(answer.json["key"] not in cookie, "the key is in the cookie")
     foreign = web.post("/logout", Origin="http://evil.example")
     expect([403, None], [foreign.code, foreign.headers["Set-Cookie"]])
-    gone = web.post("/logout").headers["Set-Cookie"]
-    expect_in("=; ", gone)
-    expect_in("Max-Age=0", gone)
+
+
+@test
+def what_another_port_gets_of_a_session_opens_nothing(place):
+    web = Web(place, token=TOKEN)
+    session = log_in(web)
+    expect((True, True), may(web, session))
+    for half in ("Cookie", "Weir_Key"):
+        expect((False, False), may(web, {half: session[half]}))
+    other = log_in(web)
+    expect((False, False), may(web, {"Cookie": other["Cookie"],
+                                     "Weir_Key": session["Weir_Key"]}))
+    name = "weir%d=" % web.port  # set by another port for a longer path
+    expect((True, True), may(web, {
+        **session, "Cookie": name + "x; " + session["Cookie"]}))
+    expect((False, False), may(web, {
+        **session, "Cookie": session["Cookie"].replace(name, "weir1=")}))
+
+
+@test
+def a_session_ends_at_its_logout_and_no_other_does(place):
+    web = Web(place, token=TOKEN)
+    one, other = log_in(web), log_in(web)
+    gone = web.post("/logout", **one)
+    expect(204, gone.code)
+    expect_in("=; ", gone.headers["Set-Cookie"])
+    expect_in("Max-Age=0", gone.headers["Set-Cookie"])
+    expect((False, False), may(web, one))
+    expect((True, True), may(web, other))
+    again = log_in(web, Cookie=other["Cookie"])
+    expect((False, False), may(web, other))
+    expect((True, True), may(web, again))
+    web.post("/logout", Cookie=again["Cookie"] + "x")
+    web.post("/logout")
+    expect((True, True), may(web, again))
+
+
+@test
+def the_session_that_was_used_least_recently_makes_room(place):
+    web = Web(place, token=TOKEN)
+    first, second = log_in(web), log_in(web)
+    for _ in range(62):
+        log_in(web)
+    expect((True, True), may(web, first))
+    log_in(web)
+    expect((True, True), may(web, first))
+    expect((False, False), may(web, second))
+
+
+@test
+def over_tls_a_cookie_is_bound_to_its_host(place):
+    web = Web(place, token=TOKEN)
+    tls = {"X_Forwarded_Proto": "https"}
+    answer = web.post("/login", TOKEN, **tls)
+    expect_true(re.fullmatch(r"__Host-weir%d=[0-9a-f]{64}; Path=/; HttpOnly; "
+                             r"SameSite=Strict; Secure" % web.port,
+                             answer.headers["Set-Cookie"]),
+                answer.headers["Set-Cookie"])
+    session = log_in(web, **tls)
+    expect((True, True), may(web, {**session, **tls}))
+    expect((False, False), may(web, session))
+    planted = session["Cookie"].replace("__Host-", "")
+    expect((False, False), may(web, {**session, **tls, "Cookie": planted}))
 
 
 @test

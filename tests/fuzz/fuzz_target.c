@@ -26,14 +26,15 @@ static void fuzz_parts(const struct weir__target *target, size_t size)
 
 static void fuzz_door(const char *text)
 {
-    const struct weir__door door = {.token = "\xff no header has this",
-                                    .session = "\xff nor this",
-                                    .cookie = "weir"};
+    struct weir__door door = {
+        .token = "\xff no header has this",
+        .sessions = {{.cookie = "a", .key = "\xff nor this"}}};
     const struct weir__caller caller = {.host = text,
                                         .origin = text,
                                         .fetch_site = text,
                                         .authorization = text,
-                                        .cookie = text};
+                                        .cookie = text,
+                                        .key = text};
     const char *why = NULL;
 
     (void)weir__host_is_loopback(text);

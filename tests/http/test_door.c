@@ -6,16 +6,17 @@
 #include "core/text.h"
 #include "tests/harness/test.h"
 
-#define TOKEN   "0123456789abcdef"
-#define SESSION "feedbeef"
+#include <string.h>
 
-static const struct weir__door guarded = {
-    .token = TOKEN, .session = SESSION, .cookie = "weir8080"};
-static const struct weir__door local = {
-    .session = SESSION, .cookie = "weir8080", .checks_host = true};
+#define TOKEN "0123456789abcdef"
 
-static unsigned int refusal(const struct weir__door *door,
-                            struct weir__caller caller,
+static struct weir__door guarded = {
+    .token = TOKEN,
+    .port = 8080,
+    .sessions = {[3] = {.cookie = "feedbeef", .key = "facade"}}};
+static struct weir__door local = {.port = 8080, .checks_host = true};
+
+static unsigned int refusal(struct weir__door *door, struct weir__caller caller,
                             enum weir__http_access access)
 {
     const char *why = "";
@@ -50,20 +51,84 @@ TEST(with_a_token_nothing_is_read_without_it)
                        WEIR__HTTP_READ));
 }
 
-TEST(a_cookie_stands_for_the_token)
+TEST(a_session_needs_its_cookie_and_its_key)
 {
-    struct weir__caller caller = {.cookie = "a=1; weir8080=" SESSION};
+    struct weir__caller caller = {.cookie = "a=1; weir8080=feedbeef",
+                                  .key = "facade"};
 
     EXPECT_INT(0, refusal(&guarded, caller, WEIR__HTTP_READ));
-    caller.cookie = "weir8081=" SESSION;
+    caller.cookie = "weir8080=x; weir8080=; weir8080=feedbeef";
+    EXPECT_INT(0, refusal(&guarded, caller, WEIR__HTTP_READ));
+    caller.key = "facad";
     EXPECT_INT(401, refusal(&guarded, caller, WEIR__HTTP_READ));
-    caller.cookie = "xweir8080=" SESSION "; weir8080=";
+    caller.key = "";
     EXPECT_INT(401, refusal(&guarded, caller, WEIR__HTTP_READ));
+    caller.key = NULL;
+    EXPECT_INT(401, refusal(&guarded, caller, WEIR__HTTP_READ));
+    caller.key = "facade";
+    caller.cookie = "weir8081=feedbeef";
+    EXPECT_INT(401, refusal(&guarded, caller, WEIR__HTTP_READ));
+    caller.cookie = "xweir8080=feedbeef; weir8080=";
+    EXPECT_INT(401, refusal(&guarded, caller, WEIR__HTTP_READ));
+    caller.cookie = NULL;
+    EXPECT_INT(401, refusal(&guarded, caller, WEIR__HTTP_READ));
+}
+
+TEST(over_tls_the_cookie_is_another)
+{
+    struct weir__caller caller = {
+        .cookie = "weir8080=feedbeef", .key = "facade", .is_tls = true};
+
+    EXPECT_INT(401, refusal(&guarded, caller, WEIR__HTTP_READ));
+    caller.cookie = "__Host-weir8080=feedbeef";
+    EXPECT_INT(0, refusal(&guarded, caller, WEIR__HTTP_READ));
+    caller.is_tls = false;
+    EXPECT_INT(401, refusal(&guarded, caller, WEIR__HTTP_READ));
+}
+
+TEST(a_session_ends_unused)
+{
+    struct weir__door door = guarded;
+    struct weir__caller caller = {.cookie = "weir8080=feedbeef",
+                                  .key = "facade",
+                                  .now_s = WEIR__SESSION_IDLE_S - 1};
+
+    EXPECT_INT(0, refusal(&door, caller, WEIR__HTTP_READ));
+    caller.now_s += WEIR__SESSION_IDLE_S - 1;
+    EXPECT_INT(0, refusal(&door, caller, WEIR__HTTP_READ));
+    caller.now_s += WEIR__SESSION_IDLE_S - 1;
+    caller.key = "x"; /* the cookie alone is no use of the session */
+    EXPECT_INT(401, refusal(&door, caller, WEIR__HTTP_READ));
+    caller.now_s += 1;
+    caller.key = "facade";
+    EXPECT_INT(401, refusal(&door, caller, WEIR__HTTP_READ));
+    caller.now_s = 0;
+    EXPECT_INT(401, refusal(&door, caller, WEIR__HTTP_READ)); /* for good */
+}
+
+TEST(the_session_that_was_used_least_recently_makes_room)
+{
+    struct weir__door door = {.token = TOKEN};
+    struct weir__session *oldest = NULL, *session;
+
+    for (int i = 0; i < WEIR__SESSIONS_MAX; i++) {
+        session = weir__session_begin(door.sessions, i == 40 ? 1 : 2 + i);
+        EXPECT_TRUE(session != NULL && session->cookie[63] != '\0' &&
+                    strcmp(session->cookie, session->key) != 0);
+        oldest = i == 40 ? session : oldest;
+    }
+    session = weir__session_begin(door.sessions, 100);
+    EXPECT_TRUE(session == oldest);
+    weir__session_end(session);
+    EXPECT_TRUE(weir__session_find(door.sessions, weir__slice_str(""), 100) ==
+                NULL);
+    EXPECT_TRUE(weir__session_begin(door.sessions, 100) == session);
 }
 
 TEST(a_browser_acts_from_the_same_origin_only)
 {
-    struct weir__caller caller = {.cookie = "weir8080=" SESSION};
+    struct weir__caller caller = {.cookie = "weir8080=feedbeef",
+                                  .key = "facade"};
 
     EXPECT_INT(403, refusal(&guarded, caller, WEIR__HTTP_ACT));
     caller.origin = "http://localhost:8080";

@@ -17,10 +17,29 @@ function parseExactly(text) {
       !Number.isSafeInteger(value) ? JSON.rawJSON(context.source) : value);
 }
 
-async function ask(path, options, read = (text) => JSON.parse(text)) {
+/* The key of the session, which every request shows. Only pages of this scheme,
+ * host and port can read it; the cookie goes to every port of the host. */
+const KEY = 'key ' + location.pathname;
+let heldKey = '';
+function sessionKey() {
+  try {
+    return localStorage.getItem(KEY) || heldKey;
+  } catch {
+    return heldKey;
+  }
+}
+function keepKey(key) {
+  heldKey = key;
+  try {
+    localStorage.setItem(KEY, key);
+  } catch { /* the key is gone with the page */ }
+}
+
+async function ask(path, options = {}, read = (text) => JSON.parse(text)) {
   let response;
   try {
-    response = await fetch(path, options);
+    response = await fetch(path, {...options,
+      headers: {...options.headers, 'Weir-Key': sessionKey()}});
   } catch {
     throw new Refused(0, 'weir web does not answer');
   }

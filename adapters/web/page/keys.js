@@ -91,15 +91,20 @@ byId('scheme').addEventListener('click', () => {
 });
 byId('keys').addEventListener('click', showKeys);
 byId('logout').addEventListener('click', async () => {
-  await ask('logout', {method: 'POST'}).catch(() => {});
-  showLogin();
+  try {
+    await ask('logout', {method: 'POST'});
+    keepKey('');
+    showLogin();
+  } catch (error) {
+    say(`You are still logged in: ${error.message}`, true);
+  }
 });
 
 async function start() {
   try {
     const session = await get('api/session');
     mayAct = session.may_act;
-    byId('logout').hidden = !mayAct;
+    byId('logout').hidden = !session.may_read || !sessionKey();
     if (!session.may_read) {
       main.replaceChildren();
       return showLogin();

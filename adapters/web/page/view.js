@@ -121,9 +121,10 @@ function showLogin(why) {
   show(h('form', {class: 'panel login', onsubmit: async (event) => {
     event.preventDefault();
     try {
-      await ask('login', {method: 'POST',
+      const session = await ask('login', {method: 'POST',
         headers: {'Content-Type': 'text/plain'},
         body: new FormData(event.target).get('token')});
+      keepKey(session.key);
       await start();
     } catch (error) {
       showLogin(error.status === 401 ? 'This is not the token.'
