@@ -156,17 +156,28 @@ static void print_line(struct weir__bulk *bulk, const struct weir_job_info *job)
 }
 
 /* Only a list shows ticks of schedules: they are nobody's jobs. */
-static bool takes(struct weir__bulk *bulk, const struct weir_job_info *job)
+static void look(struct weir__bulk *bulk, const struct weir_job_info *job)
 {
     if (job->is_tick &&
         (bulk->rule->print_line != NULL || bulk->rule->done != NULL))
-        return false;
-    return weir__filter_takes(&bulk->filter, bulk->ask.topic, job);
+        return;
+    if (!bulk->is_full)
+        weir__filter_take(&bulk->filter, bulk->ask.topic, job);
+    bulk->is_full |= bulk->filter.is_broken;
 }
 
-static void mean(struct weir__bulk *bulk, const struct weir_job_info *job)
+static void end_slice(struct weir__bulk *bulk, int code)
 {
-    if (bulk->is_full || !takes(bulk, job))
+    weir__filter_flush(&bulk->filter);
+    bulk->is_full |= bulk->filter.is_broken;
+    weir__client_finish(&bulk->ask.client, code);
+}
+
+static void on_meant(const struct weir_job_info *job, void *arg)
+{
+    struct weir__bulk *bulk = arg;
+
+    if (bulk->is_full)
         return;
     if (bulk->rule->print_line != NULL) {
         print_line(bulk, job);
@@ -225,7 +236,7 @@ static void on_listed(int code, const struct weir_job_info *job, void *arg)
     struct weir__bulk *bulk = arg;
 
     if (job == NULL) {
-        weir__client_finish(&bulk->ask.client, code);
+        end_slice(bulk, code);
         return;
     }
     WEIR_ASSERT(job->place.len > 0 && job->place.len <= WEIR_MAX_PLACE);
@@ -233,9 +244,9 @@ static void on_listed(int code, const struct weir_job_info *job, void *arg)
     memcpy(bulk->place, job->place.ptr, job->place.len);
     bulk->place[job->place.len] = '\0';
     if (is_in_state(bulk, job))
-        mean(bulk, job);
+        look(bulk, job);
     else
-        bulk->is_full = true; /* states come one after the other */
+        bulk->is_end = true; /* states come one after the other */
 }
 
 /* A place in other kinds is a number: what is deleted in front of it would make
@@ -284,12 +295,12 @@ static void on_shown(int code, const struct weir_job_info *job, void *arg)
     if (code == WEIR_ENOTFOUND || (job != NULL && !is_in_state(bulk, job)))
         miss(bulk, one->id);
     else if (job != NULL)
-        mean(bulk, job);
+        look(bulk, job);
     else if (bulk->code == WEIR_OK)
         bulk->code = code;
     end_one(one);
     if (bulk->out == 0)
-        weir__client_finish(&bulk->ask.client, bulk->code);
+        end_slice(bulk, bulk->code);
 }
 
 /* Look at it, unless its id says it all. */
@@ -447,6 +458,20 @@ static void say_gone(const struct weir__bulk *bulk)
                    (int)bulk->named.len, (const char *)bulk->named.ptr, more);
 }
 
+/* What became of the jobs before the filter broke. */
+static void say_broken(const struct weir__bulk *bulk)
+{
+    const char *why = bulk->filter.err.text;
+
+    if (bulk->rule->done == NULL)
+        weir__complain("%s; not all jobs were looked at", why);
+    else if (bulk->done == 0 || bulk->is_dry)
+        weir__complain("%s; nothing was changed", why);
+    else
+        weir__complain("%s; %" PRIu64 " jobs were %s before", why, bulk->done,
+                       bulk->rule->done);
+}
+
 static enum weir__exit conclude(struct weir__bulk *bulk, int code)
 {
     enum weir__exit rc = WEIR__EXIT_DONE;
@@ -473,6 +498,10 @@ static enum weir__exit conclude(struct weir__bulk *bulk, int code)
     if (rc == WEIR__EXIT_DONE && has_ids(bulk) && bulk->gone > 0) {
         say_gone(bulk);
         rc = WEIR__EXIT_NOT_FOUND;
+    }
+    if (rc == WEIR__EXIT_DONE && bulk->filter.is_broken) {
+        say_broken(bulk);
+        rc = WEIR__EXIT_FAILED;
     }
     if (rc == WEIR__EXIT_DONE &&
         (bulk->filter.failed > 0 || bulk->given.has_wrong))
@@ -510,7 +539,8 @@ static enum weir__exit talk(struct weir__bulk *bulk)
     while (code == WEIR_OK && !bulk->is_end && !bulk->is_full) {
         weir__buf_reset(&bulk->ids);
         code = has_ids(bulk) ? id_slice(bulk) : list_slice(bulk);
-        if (code == WEIR_OK && bulk->ids.len > 0)
+        if (code == WEIR_OK && bulk->ids.len > 0 &&
+            (bulk->is_dry || !bulk->filter.is_broken))
             code = act(bulk);
     }
     return conclude(bulk, code);
@@ -537,6 +567,7 @@ enum weir__exit weir__bulk(const struct weir__bulk_rule *rule,
                 .args = args,
                 .topic = args->operand[0]},
         .rule = rule,
+        .filter = {.meant = on_meant, .arg = &bulk},
         .given = {.operand = args->operand + 1,
                   .operand_count = args->operand_count - 1},
     };

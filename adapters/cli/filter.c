@@ -8,145 +8,135 @@
 #include "core/assert.h"
 #include "core/buf.h"
 #include "core/error.h"
+#include "core/mem.h"
 #include "core/text.h"
 
-#include <jq.h>
 #include <stdio.h>
 #include <string.h>
 
 /* --- the program ---------------------------------------------------------- */
 
-/* The first line of what jq says, without its own name. */
-static void take_message(void *arg, jv message)
-{
-    struct weir_error *err = arg;
-    jv text = jq_format_error(message); /* takes the message */
-    const char *line = jv_string_value(text);
-    size_t len;
-
-    line = weir__text_behind(line, "jq: error: ");
-    len = strcspn(line, "\n");
-    while (len > 0 && (line[len - 1] == ' ' || line[len - 1] == ':'))
-        len--;
-    if (err->code == WEIR_OK)
-        (void)weir__error_set(err, WEIR_EINVAL, "--where: %.*s", (int)len,
-                              line);
-    jv_free(text);
-}
-
-/* Without these 1.6 ends the process where a program has `import`. */
-static void have_no_library(struct jq_state *jq)
-{
-    jq_set_attr(jq, jv_string("JQ_LIBRARY_PATH"), jv_array());
-    jq_set_attr(jq, jv_string("JQ_ORIGIN"), jv_string("."));
-    jq_set_attr(jq, jv_string("PROGRAM_ORIGIN"), jv_string("."));
-}
-
-static int compile(struct weir__filter *filter, const char *program,
-                   struct weir_error *err)
+static int open_program(struct weir__filter *filter, const char *program,
+                        struct weir_error *err)
 {
     struct weir_error why = {0};
+    int rc;
 
     if (program[strspn(program, " \t\n")] == '\0')
         return weir__error_set(err, WEIR_EINVAL,
                                "--where: there is no program; write one such "
                                "as '.body.order > 40'");
-    filter->jq = jq_init();
-    if (filter->jq == NULL)
+    filter->held = weir__mem_new(WEIR__JQ_JOBS * sizeof(*filter->held));
+    if (filter->held == NULL)
         return weir__error_set(err, WEIR_ENOMEM, "out of memory");
-    have_no_library(filter->jq);
-    jq_set_error_cb(filter->jq, take_message, &why);
-    if (jq_compile(filter->jq, program) == 0)
-        return weir__error_set(err, WEIR_EINVAL, "%s",
-                               why.code < 0 ? why.text
-                                            : "--where: jq refuses it");
-    jq_set_error_cb(filter->jq, NULL, NULL);
-    return WEIR_OK;
+    rc = weir__jq_open(&filter->jq, program, &why);
+    filter->program = program;
+    return rc == WEIR_OK ? WEIR_OK
+                         : weir__error_set(err, rc, "--where: %s", why.text);
 }
 
-/* A job as jq has it, made of the text that is printed. */
-static bool read_job(const char *topic, const struct weir_job_info *job,
-                     jv *ret_value)
+/* --- jobs that the program is to look at ---------------------------------- */
+
+/* A round trip to the child costs as much as looking at some jobs, so jobs are
+ * copied and wait for others. */
+enum { SLICES = 13, HELD_BYTES = 1024 * 1024 };
+
+static void list_slices(struct weir_job_info *job,
+                        struct weir_slice *ret_slices[static SLICES])
+{
+    struct weir_slice *slices[SLICES] = {
+        &job->id,     &job->url,     &job->key,     &job->unique, &job->retry,
+        &job->reason, &job->error,   &job->body,    &job->group,  &job->place,
+        &job->worker, &job->headers, &job->attempts};
+
+    memcpy(ret_slices, slices, sizeof(slices));
+}
+
+static void hold(struct weir__filter *filter, const char *topic,
+                 const struct weir_job_info *job)
 {
     struct json_object *object = weir__job_json(topic, job);
     struct weir__buf escaped = {0};
-    struct weir_slice line;
-    bool is_good = object != NULL && weir__json_line(object, &escaped, &line);
+    struct weir_slice *slices[SLICES], line;
 
-    if (is_good)
-        *ret_value = jv_parse_sized((const char *)line.ptr, (int)line.len);
+    if (object != NULL && weir__json_line(object, &escaped, &line)) {
+        weir__buf_append(&filter->lines, line.ptr, line.len);
+        weir__buf_append(&filter->lines, "", 1);
+    } else {
+        filter->is_short_of_memory = true;
+    }
     weir__buf_fini(&escaped);
     (void)json_object_put(object);
-    return is_good;
+    WEIR_ASSERT(filter->held_count < WEIR__JQ_JOBS);
+    filter->held[filter->held_count] = *job;
+    list_slices(&filter->held[filter->held_count++], slices);
+    for (size_t i = 0; i < SLICES; i++)
+        weir__buf_append(&filter->bytes, slices[i]->ptr, slices[i]->len);
+    filter->is_short_of_memory |= filter->lines.failed || filter->bytes.failed;
 }
 
-static void say_failure(struct weir__filter *filter, jv message,
-                        const struct weir_job_info *job)
+/* Slices point to the copies, which are one after the other. */
+static void point_to_copies(struct weir__filter *filter)
 {
-    struct weir_error why = {0};
+    struct weir_slice *slices[SLICES];
+    const uint8_t *at = filter->bytes.ptr;
+
+    for (size_t i = 0; i < filter->held_count; i++) {
+        list_slices(&filter->held[i], slices);
+        for (size_t k = 0; k < SLICES; k++) {
+            slices[k]->ptr = slices[k]->len > 0 ? at : NULL;
+            at += slices[k]->len;
+        }
+    }
+}
+
+/* The child has ended: no later job can be looked at. */
+static void break_off(struct weir__filter *filter,
+                      const struct weir_job_info *job)
+{
+    const char *why = weir__jq_end(&filter->jq);
+    const char *more = strlen(filter->program) > 80 ? "..." : "";
     char id[WEIR__TEXT_QUOTE_CAP];
 
-    filter->failed++;
-    if (filter->failed > 1) {
-        jv_free(message);
-        return;
-    }
-    take_message(&why, message);
-    (void)weir__text_quote(job->id, id);
-    weir__complain("%s (job \"%s\")", why.text, id);
+    filter->is_broken = true;
+    (void)weir__error_set(&filter->err, WEIR_EINVAL,
+                          "--where: the program '%.80s%s' %s, on job \"%s\"",
+                          filter->program, more, why,
+                          weir__text_quote(job->id, id));
 }
 
-/* Takes `job`. `*ret_last` is what there was instead of a value, to be freed,
- * where it is not taken. */
-static bool run_program(struct weir__filter *filter, jv job, jv *ret_last)
+static void say_failure(const struct weir__filter *filter,
+                        const struct weir_job_info *job)
 {
-    bool is_taken = false;
-    jv value;
+    char id[WEIR__TEXT_QUOTE_CAP];
 
-    WEIR_ASSERT(filter->jq != NULL);
-    jq_start(filter->jq, job, 0);
-    while (!is_taken) {
-        value = jq_next(filter->jq);
-        if (!jv_is_valid(value)) {
-            *ret_last = value;
-            return false;
-        }
-        is_taken = jv_get_kind(value) != JV_KIND_NULL &&
-                   jv_get_kind(value) != JV_KIND_FALSE;
-        jv_free(value);
-    }
-    return true;
+    weir__complain("--where: %s (job \"%s\")", filter->jq.answers->why,
+                   weir__text_quote(job->id, id));
 }
 
-static bool program_takes(struct weir__filter *filter, const char *topic,
-                          const struct weir_job_info *job)
+void weir__filter_flush(struct weir__filter *filter)
 {
-    jv value, last;
+    size_t answered = 0;
 
-    if (!read_job(topic, job, &value)) {
-        filter->is_short_of_memory = true;
-        return false;
+    if (filter->held_count > 0 && !filter->is_short_of_memory &&
+        !filter->is_broken)
+        answered =
+            weir__jq_ask(&filter->jq, &filter->lines, filter->held_count);
+    point_to_copies(filter);
+    for (size_t i = 0; i < answered; i++) {
+        char taken = filter->jq.answers->taken[i];
+
+        if (taken == 'f' && ++filter->failed == 1)
+            say_failure(filter, &filter->held[i]);
+        if (taken == 'y')
+            filter->meant(&filter->held[i], filter->arg);
     }
-    if (run_program(filter, value, &last))
-        return true;
-    if (jv_invalid_has_msg(jv_copy(last)))
-        say_failure(filter, jv_invalid_get_msg(last), job);
-    else
-        jv_free(last);
-    return false;
-}
-
-char weir__filter_look(struct weir__filter *filter, struct weir_slice json)
-{
-    jv value = jv_parse_sized((const char *)json.ptr, (int)json.len), last;
-
-    if (!jv_is_valid(value)) {
-        jv_free(value);
-        return 'f';
-    }
-    if (run_program(filter, value, &last))
-        return 'y';
-    return jv_invalid_has_msg(last) ? 'f' : 'n';
+    if (answered < filter->held_count && !filter->is_short_of_memory &&
+        !filter->is_broken)
+        break_off(filter, &filter->held[answered]);
+    filter->held_count = 0;
+    weir__buf_reset(&filter->lines);
+    weir__buf_reset(&filter->bytes);
 }
 
 /* --- times ---------------------------------------------------------------- */
@@ -207,6 +197,8 @@ int weir__filter_init(struct weir__filter *filter,
     int rc = WEIR_OK;
 
     *filter = (struct weir__filter){
+        .meant = filter->meant,
+        .arg = filter->arg,
         .has_before = conditions->before != NULL,
         .has_after = conditions->after != NULL,
         .reason = conditions->reason,
@@ -220,18 +212,18 @@ int weir__filter_init(struct weir__filter *filter,
     if (rc == WEIR_OK && conditions->reason != NULL)
         rc = check_reason(conditions->reason, err);
     if (rc == WEIR_OK && conditions->where != NULL)
-        rc = compile(filter, conditions->where, err);
+        rc = open_program(filter, conditions->where, err);
     return rc;
 }
 
 bool weir__filter_has_any(const struct weir__filter *filter)
 {
-    return filter->jq != NULL || filter->has_before || filter->has_after ||
+    return filter->program != NULL || filter->has_before || filter->has_after ||
            filter->reason != NULL;
 }
 
-bool weir__filter_takes(struct weir__filter *filter, const char *topic,
-                        const struct weir_job_info *job)
+static bool fits(const struct weir__filter *filter,
+                 const struct weir_job_info *job)
 {
     if ((filter->has_before || filter->has_after) && job->due_ms < 0)
         return false; /* it runs */
@@ -239,15 +231,29 @@ bool weir__filter_takes(struct weir__filter *filter, const char *topic,
         return false;
     if (filter->has_after && job->due_ms < filter->after_ms)
         return false;
-    if (filter->reason != NULL &&
-        !weir__slice_equal(job->reason, weir__slice_str(filter->reason)))
-        return false;
-    return filter->jq == NULL || program_takes(filter, topic, job);
+    return filter->reason == NULL ||
+           weir__slice_equal(job->reason, weir__slice_str(filter->reason));
+}
+
+void weir__filter_take(struct weir__filter *filter, const char *topic,
+                       const struct weir_job_info *job)
+{
+    if (!fits(filter, job))
+        return;
+    if (filter->program == NULL) {
+        filter->meant(job, filter->arg);
+        return;
+    }
+    hold(filter, topic, job);
+    if (filter->held_count == WEIR__JQ_JOBS || filter->lines.len >= HELD_BYTES)
+        weir__filter_flush(filter);
 }
 
 void weir__filter_fini(struct weir__filter *filter)
 {
-    if (filter->jq != NULL)
-        jq_teardown(&filter->jq);
-    filter->jq = NULL;
+    (void)weir__jq_end(&filter->jq); /* no job is asked about any more */
+    weir__buf_fini(&filter->lines);
+    weir__buf_fini(&filter->bytes);
+    weir__mem_free(filter->held);
+    filter->held = NULL;
 }

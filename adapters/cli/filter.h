@@ -6,10 +6,9 @@
  * may be a jq program, which sees a job as weir show --json prints it. */
 
 #include "adapters/cli/cli.h"
+#include "adapters/cli/jq_process.h"
 
 #include <weir/weir.h>
-
-struct jq_state;
 
 /* Where they stand in the flags of a command, and texts for its help. */
 #define WEIR__CONDITION_FLAGS                                                \
@@ -32,18 +31,28 @@ struct weir__conditions {
     const char *where, *before, *after, *reason;
 };
 
-/* Zeroed: every job is meant. */
+typedef void (*weir__meant_fn)(const struct weir_job_info *job, void *arg);
+
+/* With `meant` and otherwise zeroed: every job is meant. */
 struct weir__filter {
-    struct jq_state *jq; /* owned; NULL: no program */
+    weir__meant_fn meant; /* runs for each job that is meant */
+    void *arg;
+    const char *program;        /* borrowed; NULL: none */
+    struct weir__jq jq;         /* that runs it */
+    struct weir_job_info *held; /* copies of jobs that wait for the program */
+    size_t held_count;
+    struct weir__buf bytes, lines; /* of these jobs; as JSON */
     bool has_before, has_after;
     int64_t before_ms, after_ms; /* since 1970 */
     const char *reason;          /* borrowed; NULL: any */
     uint64_t failed;             /* jobs on which the program failed */
     bool is_short_of_memory;
+    bool is_broken;        /* the program crashed jq or took too long */
+    struct weir_error err; /* then the sentence */
 };
 
-/* `now_ms` is what durations count from. WEIR_EINVAL with a sentence. In any
- * case released with weir__filter_fini. */
+/* Set all but `meant` and `arg`. `now_ms` is what durations count from.
+ * WEIR_EINVAL with a sentence. In any case released with weir__filter_fini. */
 int weir__filter_init(struct weir__filter *filter,
                       const struct weir__conditions *conditions, int64_t now_ms,
                       struct weir_error *err);
@@ -51,15 +60,14 @@ int weir__filter_init(struct weir__filter *filter,
 /* Whether there is any condition. */
 bool weir__filter_has_any(const struct weir__filter *filter);
 
-/* Whether a job is meant. One on which the program fails is not; of the first
- * one it is said why. */
-bool weir__filter_takes(struct weir__filter *filter, const char *topic,
-                        const struct weir_job_info *job);
+/* Call `meant` if the job is meant: now, or with others at a later call. A job
+ * on which the program fails is not meant; the first such job is reported. Once
+ * the filter is broken, no job is meant. BLOCKS. */
+void weir__filter_take(struct weir__filter *filter, const char *topic,
+                       const struct weir_job_info *job);
 
-/* What the program, which there is, says of a job that was printed as JSON:
- * 'y', 'n', or 'f' where it fails on it. The other conditions are not looked
- * at. */
-char weir__filter_look(struct weir__filter *filter, struct weir_slice json);
+/* No more jobs come for now: decide about those that wait. BLOCKS. */
+void weir__filter_flush(struct weir__filter *filter);
 
 void weir__filter_fini(struct weir__filter *filter);
 

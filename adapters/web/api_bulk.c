@@ -145,11 +145,14 @@ static void on_end(int code, const char *text, const char *next,
                    uint64_t failed, void *arg)
 {
     struct bulk *bulk = arg;
+    struct weir_error err = {0};
 
     (void)next;
     bulk->failed = failed;
     if (code != WEIR_OK) {
-        weir__act_fail(bulk->act, code, text);
+        if (text != NULL)
+            (void)weir__error_set(&err, code, "%s; nothing was changed", text);
+        weir__act_fail(bulk->act, code, err.text);
         weir__buf_fini(&bulk->ids);
         weir__mem_free(bulk);
         return;

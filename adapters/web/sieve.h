@@ -2,10 +2,8 @@
 #ifndef WEIR_WEB_SIEVE_H
 #define WEIR_WEB_SIEVE_H
 
-/* A reader's jq program, run over jobs in a process of its own: one that never
- * ends, takes all memory or reads files or the environment costs the reader
- * alone. The process is a copy of this one without files and environment, can
- * open none, and has 2 s and 256 MiB. */
+/* A reader's jq program, run over jobs in a process of its own
+ * (adapters/cli/jq_process.h), on the loop. */
 
 #include "core/buf.h"
 

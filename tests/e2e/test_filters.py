@@ -220,6 +220,36 @@ def a_job_on_which_the_program_fails_is_passed_over_and_told_once(place):
 
 
 @test
+def a_program_that_crashes_jq_is_named_and_ends_the_command(place):
+    add_numbered(place, 3)
+    expr = "if .body.n < 2 then true else 1.8e308 | todate end"
+    for words, args in (
+            ("nothing was changed", ["delete", "t"]),
+            ("nothing was changed", ["delete", "t", "--dry-run"]),
+            ("nothing was changed", ["delete", "t", "0", "2"]),
+            ("nothing was changed", ["reschedule", "t", "--delay", "1d"]),
+            ("not all jobs were looked at", ["list", "t"]),
+            ("not all jobs were looked at", ["export", "t"])):
+        result = place.weir(*args, "--where", expr)
+        expect(1, result.code, args)
+        expect(1, len(result.sentences), result.err)
+        for word in (expr, "crashed jq", '"2"', words):
+            expect_in(word, result.sentences[0])
+    place.expect_stats("t", scheduled=3)
+
+
+@test
+def what_was_deleted_before_jq_crashed_is_told(place):
+    add_numbered(place, 4500)
+    result = place.weir("delete", "t", "--where",
+                        "if .body.n < 4400 then .body.n % 4 == 0 else "
+                        "1.8e308 | todate end")
+    expect([1, "deleted 1000\n"], [result.code, result.out])
+    expect_in("; 1000 jobs were deleted before", result.sentences[0])
+    place.expect_stats("t", scheduled=3500)
+
+
+@test
 def mistakes_are_one_sentence_and_change_nothing(place):
     add_numbered(place, 3)
     wrong = place.write("wrong", "0\na b\n1\n")

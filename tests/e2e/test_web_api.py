@@ -315,6 +315,19 @@ def jobs_are_filtered_by_a_jq_program_a_page_at_a_time(place):
 
 
 @test
+def a_program_that_crashes_jq_changes_nothing(place):
+    die(place, "t", ["x"])
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", dead=1)
+    for verb in ("delete", "requeue", "count"):
+        error = act(web, "/api/topics/t/dead/" + verb, 400,
+                    where="1.8e308 | todate")["error"]
+        expect_in("where: the program crashed jq", error)
+        expect_in("; nothing was changed", error)
+    place.expect_stats("t", dead=1)
+
+
+@test
 def a_program_that_is_wrong_endless_or_greedy_is_refused(place):
     place.add_lines("t", 3, '{"id":"j%d","delay":"1h"}')
     place.env["WEIR_SECRET"] = "open sesame"
@@ -345,8 +358,8 @@ def a_program_reads_no_file(place):
         answer = get(web, "/api/topics/t/jobs?" + urllib.parse.urlencode(
             {"where": program % folder}), 400)
         expect_true("sesame" not in answer["error"], answer)
-    place.ok("list", "t", "--where", 'include "known" {search:"%s"}; known' %
-             folder)
+        place.weir("list", "t", "--where", program % folder).expect_complaint(
+            2, "--where")
 
 
 @test

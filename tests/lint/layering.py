@@ -50,6 +50,7 @@ THIRD_PARTY = {
     r"microhttpd\.h": {"http"},
     r"(elf|link)\.h": {"dl"},
     r"(execinfo|sys/auxv|sys/ioctl|sys/prctl|sys/signalfd)\.h": {"cli"},
+    r"linux/(audit|filter|seccomp)\.h": {"cli"},
 }
 
 # What a plugin may include of other people's, by its source.

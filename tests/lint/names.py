@@ -32,7 +32,7 @@ LANGUAGE = re.compile(
     r"_(Alignas|Alignof|Atomic|Bool|Generic|Noreturn|Static_assert"
     r"|Thread_local|Exit|exit|POSIX_C_SOURCE|SC_\w+)"
     r"|__(FILE__|LINE__|func__|VA_ARGS__|cplusplus|attribute__|GNUC__"
-    r"|GNUC_MINOR__|clang__|linux__|BYTE_ORDER__|ORDER_\w+__|SIZEOF_\w+__"
+    r"|GNUC_MINOR__|clang__|linux__|x86_64__|aarch64__|BYTE_ORDER__|ORDER_\w+__|SIZEOF_\w+__"
     r"|STDC\w*|SANITIZE_\w+__|has_\w+|builtin_\w+|atomic_\w+"
     r"|wrap_\w+|real_\w+)")  # the last two: the linker's --wrap
 
