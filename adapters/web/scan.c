@@ -11,7 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { BATCH = 1000, BATCH_BYTES = 8 * 1024 * 1024 };
+/* Of the first batch few jobs are read twice, even if they are large. */
+enum { FIRST = 32, LEAST = 8, BATCH = 1000, BATCH_BYTES = 8 * 1024 * 1024 };
 
 /* For all batches; the reader may have gone long ago. */
 static const double LIMIT_S = 120.0;
@@ -24,9 +25,11 @@ struct scan {
     char *program;                  /* owned */
     struct weir__buf lines;         /* of the batch */
     struct weir__scanned jobs[BATCH];
-    size_t count;     /* of them */
+    size_t most;      /* jobs to read for this batch */
+    size_t count;     /* of `jobs` */
     size_t looked_at; /* in all, with those that the precondition left out */
     size_t read;      /* in this batch, likewise */
+    size_t found;     /* jobs that the program took */
     uint64_t failed;
     double began_s;
     bool is_full; /* the batch is; what follows comes with the next one */
@@ -73,9 +76,28 @@ static int read_batch(struct scan *scan);
 
 /* --- what the program took ------------------------------------------------ */
 
+static size_t smaller(size_t one, size_t other)
+{
+    return one < other ? one : other;
+}
+
+/* As many jobs as fit and as are needed, if they are as large as those of this
+ * batch and the program takes as many as before: others are read twice. */
+static size_t next_size(const struct scan *scan)
+{
+    size_t bytes = scan->lines.len / scan->read + 1, wanted;
+    size_t size = smaller(2 * scan->most, BATCH);
+
+    size = smaller(size, BATCH_BYTES / bytes + 1);
+    if (scan->options.wanted == 0)
+        return size;
+    wanted = scan->options.wanted - scan->found;
+    return smaller(size, wanted * scan->looked_at / (scan->found + 1) + LEAST);
+}
+
 static void go_on(struct scan *scan)
 {
-    const bool is_last = scan->read < BATCH && !scan->is_full;
+    const bool is_last = scan->read < scan->most && !scan->is_full;
     int rc;
 
     if (is_last || scan->looked_at >= scan->options.most) {
@@ -86,6 +108,7 @@ static void go_on(struct scan *scan)
         end(scan, WEIR_EINVAL, "where: the program did not end in time", "");
         return;
     }
+    scan->most = next_size(scan);
     forget_batch(scan);
     rc = read_batch(scan);
     if (rc != WEIR_OK)
@@ -102,6 +125,7 @@ static void on_taken(int code, const char *taken, const char *text, void *arg)
     }
     for (size_t i = 0; i < scan->count; i++) {
         scan->failed += taken[i] == 'f' ? 1 : 0;
+        scan->found += taken[i] == 'y' ? 1 : 0;
         if (taken[i] == 'y' &&
             !scan->options.found(&scan->jobs[i], scan->options.arg)) {
             end(scan, WEIR_OK, NULL, scan->jobs[i].place);
@@ -142,7 +166,7 @@ static void take_job(struct scan *scan, const struct weir_job_info *job)
 {
     struct weir__scanned *scanned = &scan->jobs[scan->count];
 
-    WEIR_ASSERT(scan->read < BATCH && scan->count <= scan->read);
+    WEIR_ASSERT(scan->read < scan->most && scan->count <= scan->read);
     scan->read++;
     scan->looked_at++;
     copy(scan->after, sizeof(scan->after), job->place);
@@ -167,7 +191,8 @@ static void on_job(int code, const struct weir_job_info *job, void *arg)
     struct scan *scan = arg;
 
     if (job != NULL) {
-        if (!scan->is_full && !scan->is_short_of_memory && scan->read < BATCH)
+        if (!scan->is_full && !scan->is_short_of_memory &&
+            scan->read < scan->most)
             take_job(scan, job);
         return;
     }
@@ -189,7 +214,7 @@ static int read_batch(struct scan *scan)
 {
     const struct weir_list list = {
         .state = scan->options.state,
-        .limit = BATCH,
+        .limit = scan->most,
         .after = scan->after[0] != '\0' ? scan->after : NULL,
     };
 
@@ -216,6 +241,7 @@ int weir__scan(struct weir__web *web, const struct weir__scan_options *options)
         scan->web = web;
         scan->options = *options;
         scan->program = program;
+        scan->most = FIRST;
         scan->began_s = ev_now(web->loop);
         memcpy(program, options->program, len);
         copy(scan->topic, sizeof(scan->topic), weir__slice_str(options->topic));

@@ -2,9 +2,9 @@
 #ifndef WEIR_WEB_SCAN_H
 #define WEIR_WEB_SCAN_H
 
-/* Jobs of a topic in one state that a jq program takes, from a place on: a
- * thousand are read, the program looks at them, and so on until whoever asked
- * has enough. */
+/* Jobs of a topic in one state that a jq program takes, from a place on: up to
+ * 1,000 are read, the program looks at them, and so on until the caller has
+ * enough. */
 
 #include "adapters/web/groups.h"
 #include "adapters/web/web.h"
@@ -23,6 +23,7 @@ struct weir__scan_options {
     int state;
     const char *after; /* NULL: from the beginning; copied */
     size_t most;       /* jobs to look at */
+    size_t wanted;     /* jobs that match; 0: all */
     bool wants_rows;
     /* Whether the program is to look at this one; NULL: at all. */
     bool (*precondition)(const struct weir_job_info *job, void *arg);

@@ -6,6 +6,7 @@ import json
 import re
 
 from e2e import expect, expect_in, expect_true, test
+from web import sent_by
 
 FAILING = "t=flaky?fail=9&verdict=fail"
 
@@ -247,6 +248,21 @@ def what_was_deleted_before_jq_crashed_is_told(place):
     expect([1, "deleted 1000\n"], [result.code, result.out])
     expect_in("; 1000 jobs were deleted before", result.sentences[0])
     place.expect_stats("t", scheduled=3500)
+
+
+@test
+def a_list_reads_little_more_than_it_shows(place):
+    add_numbered(place, 6000)
+    server = place.redis()
+    marks = [sent_by(server)]
+    for args in (["--limit", "10000"], ["--where", "false"], ["--limit", "10"]):
+        place.ok("list", "t", *args)
+        marks.append(sent_by(server))
+    whole, filtered, few = (b - a for a, b in zip(marks, marks[1:]))
+    told = "bytes read: %d, with --where %d, of 10 jobs %d" % (
+        whole, filtered, few)
+    expect_true(whole < 6000 * 60 and filtered < 1.3 * whole, told)
+    expect_true(few < whole / 10, told)
 
 
 @test

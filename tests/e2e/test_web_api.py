@@ -11,7 +11,7 @@ import time
 import urllib.parse
 
 from e2e import eventually, expect, expect_in, expect_true, test, time_test
-from web import TOKEN, Web, calls_of, crowd
+from web import TOKEN, Web, calls_of, crowd, sent_by
 
 
 def act(web, path, code=200, **body):
@@ -312,6 +312,19 @@ def jobs_are_filtered_by_a_jq_program_a_page_at_a_time(place):
     expect(7, where(web, "if .body.n < 7 then error(\"x\") else false end")
            ["failed"])
     expect(0, len(where(web, ".state == \"dead\"")["jobs"]))
+
+
+@test
+def a_filter_reads_large_bodies_once(place):
+    place.add_lines("t", 120, '{"id":"j%d","delay":"1h","body":"' +
+                    100000 * "x" + '"}')
+    web = Web(place, token=TOKEN)
+    wait_for(web, "t", scheduled=120)
+    server = place.redis()
+    before = sent_by(server)
+    expect([], where(web, ".body == 1")["jobs"])
+    sent = sent_by(server) - before
+    expect_true(sent < 1.15 * 120 * 100000, "%d bytes were read" % sent)
 
 
 @test

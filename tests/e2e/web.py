@@ -55,6 +55,18 @@ def calls_of(server):
             return calls
 
 
+def sent_by(server):
+    """How many bytes a server (place.redis()) has sent."""
+    server.send("INFO stats")
+    sent = None
+    while True:
+        line = server.line()
+        if line.startswith("total_net_output_bytes:"):
+            sent = int(line.split(":")[1])
+        if line == "":
+            return sent
+
+
 class Client:
     """What asks at a port of this machine."""
 

@@ -119,8 +119,9 @@ static int64_t region_of(double score)
                                              : 0;
 }
 
-static void add_member(struct weir__pages *pages, struct weir_slice name,
-                       double score)
+/* Returns how many jobs the member has at most. */
+static size_t add_member(struct weir__pages *pages, struct weir_slice name,
+                         double score)
 {
     struct weir__member *member = &pages->members[pages->count];
     unsigned lo = 0, hi = 0;
@@ -129,7 +130,7 @@ static void add_member(struct weir__pages *pages, struct weir_slice name,
     if (pages->state != WEIR_JOB_DEAD &&
         (weir__node_read(name, &lo, &hi) != WEIR_OK ||
          !weir__seq_is_sound((const char *)name.ptr)))
-        return; /* none of ours */
+        return 0; /* none of ours */
     *member = (struct weir__member){
         .at = pages->names.len, .len = name.len, .score = score};
     if (pages->state != WEIR_JOB_DEAD && pages->state != WEIR_JOB_RUNNING) {
@@ -142,10 +143,14 @@ static void add_member(struct weir__pages *pages, struct weir_slice name,
     member->crashes =
         (uint32_t)((score - (double)member->ms) * WEIR__NODE_STATES) / 2;
     weir__buf_append(&pages->names, name.ptr, name.len);
-    if (pages->names.failed || !weir__page_is_passed(pages, member, hi))
-        pages->count++;
-    else
+    if (!pages->names.failed && weir__page_is_passed(pages, member, hi)) {
         pages->names.len = member->at;
+        return 0;
+    }
+    pages->count++;
+    while (!pages->names.failed && weir__page_is_passed(pages, member, lo))
+        lo++;
+    return hi - lo + 1;
 }
 
 /* What is ready stands in plain packs up to the bound, then in mixed ones, then
@@ -171,7 +176,7 @@ static void read_members(struct weir__pages *pages,
                          const struct redisReply *reply)
 {
     struct weir_slice name, score;
-    size_t i = 1;
+    size_t i = 1, jobs = 0;
     double ms;
 
     if (pages->bound <= 0 && weir__reply_str(reply, 0, &score) && score.len > 0)
@@ -186,7 +191,9 @@ static void read_members(struct weir__pages *pages,
         }
         weir__page_place_behind(&pages->place,
                                 strtod((const char *)score.ptr, NULL), name);
-        add_member(pages, name, ms);
+        jobs += add_member(pages, name, ms);
+        if (jobs >= pages->left)
+            return; /* more packs would be read in vain */
     }
     pages->is_last = i / 2 < pages->wanted;
 }
