@@ -20,27 +20,11 @@
 
 /* A client that moves nothing for so long is hung up on. */
 enum { IDLE_S = 30, REQUEST_S = 20, HEADERS_MAX = 16 * 1024 };
+enum { OPEN_BODY_MAX = 1024 }; /* of WEIR__HTTP_OPEN: a token fits */
 enum { ANSWERS_MAX = 64 * 1024 * 1024 };
 enum { LEAVING_MAX = 32 }; /* connections that are closed in a moment */
 
-/* --- connections -------------------------------------------------------- */
-
-static void on_connection(void *arg, struct MHD_Connection *connection,
-                          void **context,
-                          enum MHD_ConnectionNotificationCode what)
-{
-    struct weir__http *http = arg;
-    const union MHD_ConnectionInfo *info;
-
-    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
-        weir__clients_leave(*context);
-        *context = NULL;
-        return;
-    }
-    info =
-        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-    *context = weir__clients_enter(&http->clients, info->connect_fd);
-}
+/* --- a request's life --------------------------------------------------- */
 
 static struct weir__client_conn *client_of(struct MHD_Connection *connection)
 {
@@ -48,8 +32,6 @@ static struct weir__client_conn *client_of(struct MHD_Connection *connection)
                                    MHD_CONNECTION_INFO_SOCKET_CONTEXT)
         ->socket_context;
 }
-
-/* --- a request's life --------------------------------------------------- */
 
 static void schedule(struct weir__http *http, double seconds)
 {
@@ -64,10 +46,10 @@ static void *on_target(void *arg, const char *text,
     struct weir__http *http = arg;
     struct weir__http_request *request = weir__mem_new(sizeof(*request));
 
-    (void)connection;
     if (request == NULL)
         return NULL;
     request->http = http;
+    request->client = client_of(connection);
     request->target_code = weir__target_parse(text, &request->target);
     request->next = http->first;
     if (http->first != NULL)
@@ -85,16 +67,8 @@ static void drop_answer(struct weir__http_request *request)
     request->response = NULL;
 }
 
-static void on_completed(void *arg, struct MHD_Connection *connection,
-                         void **context, enum MHD_RequestTerminationCode how)
+static void end_request(struct weir__http_request *request)
 {
-    struct weir__http_request *request = *context;
-
-    (void)arg;
-    (void)connection;
-    (void)how;
-    if (request == NULL)
-        return;
     WEIR_ASSERT(!request->is_suspended);
     drop_answer(request);
     if (request->client != NULL)
@@ -108,7 +82,51 @@ static void on_completed(void *arg, struct MHD_Connection *connection,
     weir__target_fini(&request->target);
     weir__buf_fini(&request->body);
     weir__mem_free(request);
+}
+
+static void on_completed(void *arg, struct MHD_Connection *connection,
+                         void **context, enum MHD_RequestTerminationCode how)
+{
+    (void)arg;
+    (void)connection;
+    (void)how;
+    if (*context != NULL)
+        end_request(*context);
     *context = NULL;
+}
+
+/* libmicrohttpd does not complete a request whose query has more fields than
+ * its memory holds. */
+static void end_requests_of(struct weir__http *http,
+                            const struct weir__client_conn *client)
+{
+    struct weir__http_request *next;
+
+    for (struct weir__http_request *request = http->first; request != NULL;
+         request = next) {
+        next = request->next;
+        if (client != NULL && request->client == client &&
+            request->connection == NULL)
+            end_request(request);
+    }
+}
+
+static void on_connection(void *arg, struct MHD_Connection *connection,
+                          void **context,
+                          enum MHD_ConnectionNotificationCode what)
+{
+    struct weir__http *http = arg;
+    const union MHD_ConnectionInfo *info;
+
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+        end_requests_of(http, *context);
+        weir__clients_leave(*context);
+        *context = NULL;
+        return;
+    }
+    info =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    *context = weir__clients_enter(&http->clients, info->connect_fd);
 }
 
 void weir__request_answer(struct weir__http_request *request,
@@ -195,12 +213,27 @@ static void refuse_caller(struct weir__http_request *request)
         weir__http_refuse(request, status, "%s", why);
 }
 
+/* Callers without a token get little memory. */
+static size_t body_max(const struct weir__http_request *request)
+{
+    bool is_open =
+        request->route != NULL && request->route->access == WEIR__HTTP_OPEN;
+
+    return is_open ? OPEN_BODY_MAX : WEIR__HTTP_BODY_MAX;
+}
+
 /* Whether more is to be sent than is taken. */
 static bool is_too_big(const struct weir__http_request *request)
 {
     const char *text = weir__http_header(request, "Content-Length");
 
-    return text != NULL && strtoull(text, NULL, 10) > WEIR__HTTP_BODY_MAX;
+    return text != NULL && strtoull(text, NULL, 10) > body_max(request);
+}
+
+static void refuse_body(struct weir__http_request *request)
+{
+    weir__http_refuse(request, 413, "a body may have %zu bytes",
+                      body_max(request));
 }
 
 /* What routes answer from may be gone already. */
@@ -242,8 +275,8 @@ static enum MHD_Result take_body(struct weir__http_request *request,
 {
     if (request->is_answered)
         return MHD_YES; /* refused: read and forgotten */
-    if (len > WEIR__HTTP_BODY_MAX - request->body.len) {
-        weir__http_refuse(request, 413, "a body may have 1 MiB");
+    if (len > body_max(request) - request->body.len) {
+        refuse_body(request);
         weir__buf_fini(&request->body);
         return MHD_YES; /* in chunks: its length was not known */
     }
@@ -283,13 +316,12 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection,
         return MHD_NO; /* out of memory, or the client has to leave */
     if (request->connection == NULL) {
         request->connection = connection;
-        request->client = client_of(connection);
         begin(request, method);
         if (!is_too_big(request))
             return MHD_YES;
         drop_answer(request);
         request->is_answered = false;
-        weir__http_refuse(request, 413, "a body may have 1 MiB");
+        refuse_body(request);
         return queue(request);
     }
     if (*upload_len > 0) {

@@ -32,7 +32,7 @@ struct weir__http {
 struct weir__http_request {
     struct weir__http *http;
     struct MHD_Connection *connection; /* NULL until the headers are there */
-    struct weir__client_conn *client;  /* likewise */
+    struct weir__client_conn *client;
     struct weir__http_request *previous, *next;
     struct weir__target target;
     int target_code; /* of parsing it */

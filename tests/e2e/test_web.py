@@ -228,20 +228,23 @@ def what_is_no_http_is_refused_and_not_repeated(place):
 
 
 @test
-def a_body_beyond_1_mib_is_refused(place):
-    web = Web(place)
+def a_body_beyond_1_mib_or_of_a_login_beyond_1_kib_is_refused(place):
+    web = Web(place, token=TOKEN)
+    act = ("POST /api/topics/t/pause HTTP/1.1\r\nHost: localhost\r\n"
+           "Authorization: Bearer %s\r\n" % TOKEN).encode()
     with web.connect() as peer:
-        peer.sendall(b"POST /login HTTP/1.1\r\nHost: localhost\r\n"
-                     b"Content-Length: 1048577\r\n"
+        peer.sendall(act + b"Content-Length: 1048577\r\n"
                      b"Expect: 100-continue\r\n\r\n")
         expect_in(b" 413 ", peer.recv(4096))
     chunk = b"10000\r\n" + 65536 * b"x" + b"\r\n"
     with web.connect() as peer:
-        peer.sendall(b"POST /login HTTP/1.1\r\nHost: localhost\r\n"
-                     b"Transfer-Encoding: chunked\r\n\r\n" +
+        peer.sendall(act + b"Transfer-Encoding: chunked\r\n\r\n" +
                      17 * chunk + b"0\r\n\r\n")
         expect_in(b" 413 ", peer.recv(4096))
-    expect(401, web.post("/login", 1024 * 1024 * "x").code)
+    expect(404, web.post("/api/topics/t/pause", 1024 * 1024 * "x",
+                         Authorization="Bearer " + TOKEN).code)
+    expect(413, web.post("/login", 1025 * "x").code)
+    expect(401, web.post("/login", 1024 * "x").code)
 
 
 @test

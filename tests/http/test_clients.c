@@ -9,6 +9,7 @@
 #include <ev.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -203,6 +204,52 @@ TEST(a_connection_is_used_again)
     EXPECT_INT((int)strlen(call), (int)send(fd, call, strlen(call), 0));
     (void)read_all(fd, begin);
     EXPECT_INT(2, served.calls);
+    weir__http_close(served.http);
+}
+
+TEST(a_query_with_too_many_fields_is_forgotten_with_its_connection)
+{
+    struct served served = {0};
+    char text[9000] = "GET /call?", begin[16];
+    size_t len = strlen(text);
+    int fd;
+
+    for (; len < sizeof(text) - 64; len += 2)
+        memcpy(text + len, "a&", 2);
+    (void)snprintf(text + len, sizeof(text) - len,
+                   " HTTP/1.1\r\nHost: a\r\n\r\n");
+    open_server(&served, 0.0);
+    fd = client_with(&served, text);
+    for (int turns = 0; turns < 100; turns++)
+        ev_run(EV_DEFAULT, EVRUN_NOWAIT);
+    (void)close(fd);
+    (void)read_all(client_with(&served, call), begin);
+    EXPECT_CONTAINS("HTTP/1.1 418", begin);
+    EXPECT_INT(1, served.calls);
+    weir__http_close(served.http);
+}
+
+TEST(a_body_to_an_open_route_is_small)
+{
+    static const char *const large[] = {
+        "POST /call HTTP/1.1\r\nHost: a\r\nContent-Length: 1025\r\n"
+        "Connection: close\r\n\r\n",
+        "POST /call HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n"
+        "Connection: close\r\n\r\n401\r\n"};
+    struct served served = {0};
+    char begin[16], body[1025 + 8];
+
+    open_server(&served, 0.0);
+    for (size_t i = 0; i < 2; i++) {
+        int fd = client_with(&served, large[i]);
+
+        memset(body, 'x', 1025);
+        memcpy(body + 1025, "\r\n0\r\n\r\n", 8);
+        (void)send(fd, body, sizeof(body) - 1, MSG_NOSIGNAL);
+        (void)read_all(fd, begin);
+        EXPECT_CONTAINS("HTTP/1.1 413", begin);
+    }
+    EXPECT_INT(0, served.calls);
     weir__http_close(served.http);
 }
 
