@@ -103,6 +103,8 @@ struct weir__client_conn *weir__clients_enter(struct weir__clients *clients,
     weir__client_waits(client);
     if (clients->count <= clients->most)
         return client;
+    if (oldest == NULL)
+        oldest = clients->reading.first;
     if (oldest != NULL)
         dismiss(oldest);
     else

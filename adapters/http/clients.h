@@ -27,7 +27,8 @@ struct weir__clients {
 };
 
 /* A connection came. NULL: it has to be closed at once. If there are too many,
- * the one that waits longest leaves; if none waits, this one is refused. */
+ * the connection leaves that waits longest, else the one that reads longest. If
+ * all others are to be answered, the new one is refused. */
 struct weir__client_conn *weir__clients_enter(struct weir__clients *clients,
                                               int fd);
 

@@ -55,7 +55,8 @@ struct weir__http_options {
     bool allows_remote; /* also without a token */
     const char *what;   /* for sentences: "--listen" */
     /* At most. For one more the oldest leaves of those from which no whole
-     * request has come; if all have sent theirs, it gets 503. */
+     * request has come, else the one that reads its answer for the longest
+     * time. If all others are to be answered, the new one gets 503. */
     uint32_t connections;
     double request_s;     /* for a whole head and body; 0: 20 s */
     size_t answers_bytes; /* of answers that are being read, 0: 64 MiB; beyond
@@ -63,6 +64,7 @@ struct weir__http_options {
     const struct weir__http_route *routes; /* borrowed; {.path = NULL} ends */
 };
 
+/* Of a body; routes of WEIR__HTTP_OPEN get 1 KiB at most. */
 enum { WEIR__HTTP_BODY_MAX = 1024 * 1024, WEIR__HTTP_TOKEN_MIN = 16 };
 
 /* Listens when it returns. WEIR_EINVAL (address, token; no loopback address

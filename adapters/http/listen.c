@@ -15,7 +15,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { BACKLOG = 511 };
+/* By itself the kernel keeps up to 4 MiB for each client that reads slowly, and
+ * filling that holds the loop. */
+enum { BACKLOG = 511, SEND_BUFFER = 128 * 1024 };
 
 union address {
     struct sockaddr any;
@@ -89,7 +91,7 @@ static int refuse(const char *what, const char *text, struct weir_error *err)
 /* Both protocols where no address was given. */
 static int bind_socket(const union address *address, socklen_t len)
 {
-    int one = 1, zero = 0;
+    int one = 1, zero = 0, buffer = SEND_BUFFER;
     int fd = socket(address->any.sa_family, SOCK_STREAM, 0);
 
     if (fd < 0)
@@ -97,6 +99,8 @@ static int bind_socket(const union address *address, socklen_t len)
     (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* cannot fail */
     (void)fcntl(fd, F_SETFL, O_NONBLOCK);
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+    /* connections inherit it */
+    (void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &buffer, sizeof(buffer));
     if (address->any.sa_family == AF_INET6)
         (void)setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof(zero));
     if (bind(fd, &address->any, len) == 0 && listen(fd, BACKLOG) == 0)

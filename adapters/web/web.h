@@ -15,9 +15,20 @@
 
 #include <weir/weir.h>
 
-enum { WEIR__WEB_ROUTES = 64 };
+#include <ev.h>
+
+enum { WEIR__WEB_ROUTES = 64, WEIR__READY_WAITING = 8 };
 
 struct weir__metrics;
+
+/* Requests of /readyz that wait for one answer of the server. */
+struct weir__readiness {
+    struct ev_loop *loop; /* borrowed */
+    struct ev_timer limit;
+    struct weir__http_request *waiting[WEIR__READY_WAITING];
+    size_t count;
+    bool is_asked;
+};
 
 struct weir__web {
     struct ev_loop *loop;         /* borrowed */
@@ -33,6 +44,7 @@ struct weir__web {
     struct weir__metrics *metrics;
     struct weir__http_content *content; /* a worker's metrics; NULL: none yet */
     double made_s;
+    struct weir__readiness readiness;
     const char *unready; /* why /readyz refuses; NULL: the server decides */
     struct weir__http_content **files; /* of weir__web_files, in its order */
 };

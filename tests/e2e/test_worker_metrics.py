@@ -99,3 +99,26 @@ def an_address_that_is_taken_ends_it_before_it_serves(place):
     result = place.weir("run", "--handle", place.echo("t"), "--metrics", "x")
     expect(2, result.code)
     expect_in('weir: --metrics: "x" is no ADDRESS:PORT', result.err)
+
+
+@test
+def a_silent_server_does_not_keep_health_checks_out(place):
+    worker, client = work(place, place.echo("t"))
+    eventually(lambda: client.get("/readyz").code == 200, "it is ready")
+    server = place.redis()
+    server.send("CLIENT PAUSE 60000 ALL")
+    expect("+OK", server.line())
+    peers = []
+    for _ in range(40):
+        peers.append(client.connect())
+        peers[-1].sendall(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        expect(200, client.get("/healthz").code)
+    texts = [peer.recv(4096) for peer in peers]
+    for text in texts:
+        expect_true(text.startswith(b"HTTP/1.1 503 "), repr(text))
+    expect(8, sum(b"too many requests" not in text for text in texts))
+    for peer in peers:
+        peer.close()
+    server.close()
+    worker.kill()
+    worker.wait()

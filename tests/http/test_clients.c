@@ -167,6 +167,29 @@ TEST(one_more_is_refused_while_all_others_are_answered)
         (void)close(clients[i]);
 }
 
+TEST(readers_that_read_nothing_keep_nobody_out)
+{
+    struct served served = {0};
+    int clients[MOST];
+    char begin[16];
+
+    open_server(&served, 0.0);
+    for (int i = 0; i < MOST; i++) {
+        clients[i] = client_with(
+            &served, i < 2 ? "GET /wait HTTP/1.1\r\nHost: a\r\n\r\n"
+                           : "GET /large HTTP/1.1\r\nHost: a\r\n\r\n");
+        while (served.calls <= i)
+            ev_run(EV_DEFAULT, EVRUN_ONCE);
+    }
+    (void)read_all(client_with(&served, call), begin);
+    EXPECT_CONTAINS("HTTP/1.1 418", begin);
+    EXPECT_TRUE(read_all(clients[2], begin) < LARGE); /* the first reader */
+    weir__http_close(served.http);
+    (void)close(clients[0]);
+    (void)close(clients[1]);
+    (void)close(clients[3]);
+}
+
 TEST(a_request_that_comes_in_drops_ends)
 {
     static const char *const begins[] = {"GET /", "POST /call HTTP/1.1\r\n"
@@ -270,8 +293,9 @@ TEST(answers_that_are_read_slowly_make_room_for_others)
         read_all(client_with(&served, "GET /large HTTP/1.1\r\nHost: a\r\n"
                                       "Connection: close\r\n\r\n"),
                  begin) > LARGE);
-    EXPECT_TRUE(read_all(slow[0], begin) < LARGE); /* two are in the budget */
-    EXPECT_TRUE(read_all(slow[1], begin) < LARGE);
+    /* two are in the budget; the kernel holds little of what was sent */
+    EXPECT_TRUE(read_all(slow[0], begin) < LARGE / 4);
+    EXPECT_TRUE(read_all(slow[1], begin) < LARGE / 4);
     EXPECT_TRUE(read_all(slow[2], begin) > LARGE);
     weir__http_close(served.http);
 }
