@@ -10,6 +10,8 @@
 struct weir__session *weir__session_find(struct weir__session *sessions,
                                          struct weir_slice cookie, double now_s)
 {
+    if (cookie.len != WEIR__SESSION_CAP - 1)
+        return NULL; /* a header holds many short values */
     for (size_t i = 0; i < WEIR__SESSIONS_MAX; i++) {
         if (sessions[i].cookie[0] != '\0' &&
             now_s - sessions[i].used_s >= WEIR__SESSION_IDLE_S)

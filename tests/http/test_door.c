@@ -9,11 +9,14 @@
 #include <string.h>
 
 #define TOKEN "0123456789abcdef"
+#define VALUE                          \
+    "feedbeeffeedbeeffeedbeeffeedbeef" \
+    "feedbeeffeedbeeffeedbeeffeedbeef"
 
 static struct weir__door guarded = {
     .token = TOKEN,
     .port = 8080,
-    .sessions = {[3] = {.cookie = "feedbeef", .key = "facade"}}};
+    .sessions = {[3] = {.cookie = VALUE, .key = "facade"}}};
 static struct weir__door local = {.port = 8080, .checks_host = true};
 
 static unsigned int refusal(struct weir__door *door, struct weir__caller caller,
@@ -53,11 +56,11 @@ TEST(with_a_token_nothing_is_read_without_it)
 
 TEST(a_session_needs_its_cookie_and_its_key)
 {
-    struct weir__caller caller = {.cookie = "a=1; weir8080=feedbeef",
+    struct weir__caller caller = {.cookie = "a=1; weir8080=" VALUE,
                                   .key = "facade"};
 
     EXPECT_INT(0, refusal(&guarded, caller, WEIR__HTTP_READ));
-    caller.cookie = "weir8080=x; weir8080=; weir8080=feedbeef";
+    caller.cookie = "weir8080=x; weir8080=; weir8080=" VALUE;
     EXPECT_INT(0, refusal(&guarded, caller, WEIR__HTTP_READ));
     caller.key = "facad";
     EXPECT_INT(401, refusal(&guarded, caller, WEIR__HTTP_READ));
@@ -66,9 +69,9 @@ TEST(a_session_needs_its_cookie_and_its_key)
     caller.key = NULL;
     EXPECT_INT(401, refusal(&guarded, caller, WEIR__HTTP_READ));
     caller.key = "facade";
-    caller.cookie = "weir8081=feedbeef";
+    caller.cookie = "weir8081=" VALUE;
     EXPECT_INT(401, refusal(&guarded, caller, WEIR__HTTP_READ));
-    caller.cookie = "xweir8080=feedbeef; weir8080=";
+    caller.cookie = "xweir8080=" VALUE "; weir8080=";
     EXPECT_INT(401, refusal(&guarded, caller, WEIR__HTTP_READ));
     caller.cookie = NULL;
     EXPECT_INT(401, refusal(&guarded, caller, WEIR__HTTP_READ));
@@ -77,10 +80,10 @@ TEST(a_session_needs_its_cookie_and_its_key)
 TEST(over_tls_the_cookie_is_another)
 {
     struct weir__caller caller = {
-        .cookie = "weir8080=feedbeef", .key = "facade", .is_tls = true};
+        .cookie = "weir8080=" VALUE, .key = "facade", .is_tls = true};
 
     EXPECT_INT(401, refusal(&guarded, caller, WEIR__HTTP_READ));
-    caller.cookie = "__Host-weir8080=feedbeef";
+    caller.cookie = "__Host-weir8080=" VALUE;
     EXPECT_INT(0, refusal(&guarded, caller, WEIR__HTTP_READ));
     caller.is_tls = false;
     EXPECT_INT(401, refusal(&guarded, caller, WEIR__HTTP_READ));
@@ -89,7 +92,7 @@ TEST(over_tls_the_cookie_is_another)
 TEST(a_session_ends_unused)
 {
     struct weir__door door = guarded;
-    struct weir__caller caller = {.cookie = "weir8080=feedbeef",
+    struct weir__caller caller = {.cookie = "weir8080=" VALUE,
                                   .key = "facade",
                                   .now_s = WEIR__SESSION_IDLE_S - 1};
 
@@ -127,8 +130,7 @@ TEST(the_session_that_was_used_least_recently_makes_room)
 
 TEST(a_browser_acts_from_the_same_origin_only)
 {
-    struct weir__caller caller = {.cookie = "weir8080=feedbeef",
-                                  .key = "facade"};
+    struct weir__caller caller = {.cookie = "weir8080=" VALUE, .key = "facade"};
 
     EXPECT_INT(403, refusal(&guarded, caller, WEIR__HTTP_ACT));
     caller.origin = "http://localhost:8080";
