@@ -81,6 +81,13 @@ static size_t smaller(size_t one, size_t other)
     return one < other ? one : other;
 }
 
+/* Kinds without places of their own read all jobs in front of a place again, so
+ * few large batches are cheaper. */
+static bool is_numbered(const char *place)
+{
+    return place[0] != '\0' && place[1] == '#';
+}
+
 /* As many jobs as fit and as are needed, if they are as large as those of this
  * batch and the program takes as many as before: others are read twice. */
 static size_t next_size(const struct scan *scan)
@@ -88,6 +95,8 @@ static size_t next_size(const struct scan *scan)
     size_t bytes = scan->lines.len / scan->read + 1, wanted;
     size_t size = smaller(2 * scan->most, BATCH);
 
+    if (is_numbered(scan->after))
+        return BATCH;
     size = smaller(size, BATCH_BYTES / bytes + 1);
     if (scan->options.wanted == 0)
         return size;
@@ -241,7 +250,7 @@ int weir__scan(struct weir__web *web, const struct weir__scan_options *options)
         scan->web = web;
         scan->options = *options;
         scan->program = program;
-        scan->most = FIRST;
+        scan->most = is_numbered(after) ? BATCH : FIRST;
         scan->began_s = ev_now(web->loop);
         memcpy(program, options->program, len);
         copy(scan->topic, sizeof(scan->topic), weir__slice_str(options->topic));
