@@ -201,7 +201,11 @@ TEST(pages_of_any_state_go_on_from_state_to_state)
 
 TEST(events_of_a_bounded_topic_are_paged_as_well)
 {
-    struct weir_new_job job = {.group = "g"};
+    static const char *const groups[] = {"g", "h", "i"};
+    static const char *const wrong[] = {
+        "1:", "1:x", "1:-1", "1:1x", "0:1:", "4:1", "1:1000000000000000"};
+    struct weir_list what = {.state = -1, .limit = 1};
+    struct weir_new_job job = {0};
     const char *const settings[] = {"kind=bounded", NULL};
     char id[32];
 
@@ -212,6 +216,7 @@ TEST(events_of_a_bounded_topic_are_paged_as_well)
     for (int i = 0; i < 10; i++) {
         (void)snprintf(id, sizeof(id), "%d", i); /* fits */
         job.id = id;
+        job.group = groups[i == 9 ? 2 : i % 2];
         EXPECT_INT(WEIR_OK,
                    weir_reactor_add(weir, "t", &job, on_added, NULL, NULL));
     }
@@ -220,6 +225,11 @@ TEST(events_of_a_bounded_topic_are_paged_as_well)
         ;
     EXPECT_INT(10, listed);
     expect_each_once(0, 10);
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        what.after = wrong[i];
+        EXPECT_INT(WEIR_EINVAL,
+                   weir_reactor_list_from(weir, "t", &what, on_listed, NULL));
+    }
 }
 
 TEST(what_is_no_place_is_refused)

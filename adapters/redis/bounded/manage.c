@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "adapters/redis/bounded/private.h"
@@ -30,17 +32,50 @@ struct list_request {
     weir_show_fn fn;
     void *arg;
     int64_t named, skip; /* as the script says */
+    uint64_t number;     /* of the event that is shown, in its state */
     bool has_named;      /* some in the last answer */
     size_t count;
     char names[NAMES_MAX][WEIR_MAX_ID + 1]; /* of groups to be read */
 };
+
+/* --- places ------------------------------------------------------------- */
+
+enum { PLACE_CAP = 32, DIGITS_MAX = 15 };
+
+/* STATE:NUMBER, STATE being a digit, NUMBER of events up to this one. */
+static struct weir_slice put_place(struct list_request *list,
+                                   char place[static PLACE_CAP])
+{
+    int len = snprintf(place, PLACE_CAP, "%d:%" PRIu64, (int)list->state,
+                       ++list->number); /* fits */
+
+    return weir__slice_of(place, (size_t)len);
+}
+
+static bool read_place(struct list_request *list, struct weir_slice text)
+{
+    size_t at = 2;
+
+    if (text.len == 0)
+        return true;
+    if (text.len < 3 || text.len > 2 + DIGITS_MAX ||
+        text.ptr[0] != '0' + (int)list->state || text.ptr[1] != ':')
+        return false;
+    for (; at < text.len; at++) {
+        if (text.ptr[at] < '0' || text.ptr[at] > '9')
+            return false;
+        list->skip = list->skip * 10 + (text.ptr[at] - '0');
+    }
+    list->number = (uint64_t)list->skip;
+    return true;
+}
 
 /* --- showing ------------------------------------------------------------ */
 
 static void show(struct list_request *list, struct weir_slice group,
                  struct weir_slice event)
 {
-    char made_id[WEIR__MADE_ID_LEN + 1];
+    char made_id[WEIR__MADE_ID_LEN + 1], place[PLACE_CAP];
     struct weir__run run = {0};
     struct weir_job_info info = {.state = list->state, .group = group};
 
@@ -59,6 +94,7 @@ static void show(struct list_request *list, struct weir_slice group,
             info.due_ms = run.due_ms;
     }
     info.id = run.id;
+    info.place = put_place(list, place);
     list->left--;
     list->fn(WEIR_OK, &info, list->arg);
 }
@@ -187,6 +223,10 @@ int weir__bounded_list(struct weir__store_topic *base,
     list->left = what->limit;
     list->fn = fn;
     list->arg = arg;
+    if (!read_place(list, what->after)) {
+        weir__mem_free(list);
+        return WEIR_EINVAL;
+    }
     send_page(list);
     return WEIR_OK;
 }

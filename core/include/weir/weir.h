@@ -523,8 +523,8 @@ struct weir_list {
 };
 
 /* weir_reactor_list from a place on; nothing is kept between two calls. Of
- * `bounded`, `sync` and `concurrent` topics jobs in front of it are read and
- * left out. WEIR_EINVAL also: `after` is none. */
+ * `sync` and `concurrent` topics jobs in front of it are read and left out.
+ * WEIR_EINVAL also: `after` is none. */
 WEIR_API WEIR_MUST_CHECK int
 weir_reactor_list_from(struct weir_reactor *reactor, const char *topic,
                        const struct weir_list *list, weir_show_fn fn,

@@ -2,10 +2,10 @@
 -- list: read events of groups, and name the next groups.
 --
 -- KEYS  meta rot hot lease, then for each group the list that is looked at
--- ARGV  kind, most events, how many groups were named so far, events of the
---       first group to pass over, 1 for leased events only, groups
+-- ARGV  kind, most events, how many groups were named so far, events to pass
+--       over, from the first group on, 1 for leased events only, groups
 -- Reply { 0, groups that were read to their end, events to pass over in the
---         one behind them, groups named by now, next groups (once all given
+--         those behind them, groups named by now, next groups (once all given
 --         ones were read), (group, events)..., until it is full }; { -1 } when
 --         there is no such topic, { -2, kind } when it is of another kind.
 --#include fit
@@ -36,15 +36,21 @@ end
 
 local done, lists = 0, {}
 for i = 6, #ARGV do
-  local events, given = read_fitting(KEYS[i - 1], skip, most)
-  lists[#lists + 1] = ARGV[i]
-  lists[#lists + 1] = given
-  most = most - #events
-  if most == 0 or is_full() then -- it may have more
-    skip = skip + #events
-    break
+  local key = KEYS[i - 1]
+  local length = skip > 0 and call('LLEN', key) or 1
+  if skip >= length then
+    done, skip = done + 1, skip - length
+  else
+    local events, given = read_fitting(key, skip, most)
+    lists[#lists + 1] = ARGV[i]
+    lists[#lists + 1] = given
+    most = most - #events
+    if most == 0 or is_full() then -- it may have more
+      skip = skip + #events
+      break
+    end
+    done, skip = done + 1, 0
   end
-  done, skip = done + 1, 0
 end
 if done == #ARGV - 5 then name_some() end
 return { 0, done, skip, named, names, unpack(lists) }
