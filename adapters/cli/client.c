@@ -488,11 +488,13 @@ enum weir__exit weir__client_not_found(struct weir__client *client,
         rc = weir__client_wait(client);
     if (rc == WEIR_ENOTFOUND) {
         weir__topics_near(client, topic, near);
-        if (near[0] != '\0')
-            weir__complain("there is no topic \"%s\"; did you mean \"%s\"?",
-                           topic, near);
-        else
-            weir__complain("there is no topic \"%s\"", topic);
+        weir__complain("there is no topic \"%s\"%s%s%s%s%s", topic,
+                       near[0] != '\0' ? "; did you mean \"" : "", near,
+                       near[0] != '\0' ? "\"?" : "",
+                       client->advice == NULL ? ""
+                       : near[0] != '\0'      ? " "
+                                              : "; ",
+                       client->advice == NULL ? "" : client->advice);
         return WEIR__EXIT_NOT_FOUND;
     }
     if (rc < 0)

@@ -37,6 +37,7 @@ struct weir__client {
     weir_log_line_fn log; /* NULL: one-shot command, lines are kept back */
     const char *topic;    /* weir__client_know's */
     char kind[32];        /* of that topic; "": it does not exist */
+    const char *advice;   /* what to do if a topic is missing; NULL: nothing */
     bool was_connected;   /* at least once */
     bool is_connecting;   /* the connection is what is waited for */
     bool is_finished;

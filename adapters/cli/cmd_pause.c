@@ -16,6 +16,7 @@ static int ask_pause(struct weir__ask *ask)
 {
     int rc = weir__client_ask_kind(&ask->client, ask->topic);
 
+    ask->client.advice = "--new makes it";
     if (rc < 0 && (rc != WEIR_ENOTFOUND || ask->args->value[NEW] == NULL))
         return rc;
     return weir_reactor_pause(ask->client.reactor, ask->topic, true,
