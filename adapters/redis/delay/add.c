@@ -203,6 +203,7 @@ static void stage_again(struct weir__add_call *call, size_t index,
 
     if (is_taken)
         weir__redis_number_by_chance(call->request.store);
+    planned.is_taken = false;
     if (!call->is_second && !planned.is_refused) {
         weir__topic_next_seq(&call->adds->topic->base, planned.seq);
         second = call_new(call->adds, &planned, 1);
@@ -222,7 +223,17 @@ static void stage_again(struct weir__add_call *call, size_t index,
 static void add_again(struct weir__add_call *call)
 {
     for (size_t i = 0; i < call->planned_count && !call->is_again; i++)
-        stage_again(call, i, true);
+        if (!call->planned_packs[i].is_elsewhere)
+            stage_again(call, i, true);
+}
+
+/* The script added the jobs of another producer under these names, or refused
+ * the packs: what it says of them is not about ours. */
+static void stage_taken_again(struct weir__add_call *call)
+{
+    for (size_t i = 0; i < call->planned_count; i++)
+        if (call->planned_packs[i].is_taken)
+            stage_again(call, i, true);
 }
 
 /* Elements of a reply that tell of a job that was refused. */
@@ -310,6 +321,7 @@ static int read_answer(struct weir__add_call *call,
         return WEIR_ESERVER;
     if (added < 0)
         return WEIR_EKIND;
+    stage_taken_again(call);
     if (!read_refused(call, reply))
         return WEIR_ESERVER;
     note_revision(call, reply);

@@ -6,10 +6,7 @@
 #include "core/assert.h"
 #include "core/mem.h"
 
-enum {
-    LARGE = 1000 * 1024, /* pack: its command may have 1 MiB */
-    LONE_BYTES = 4096    /* of a pack that comes with its call: Lua hashes it */
-};
+enum { LONE_BYTES = 4096 }; /* of a pack with its call: Lua hashes it */
 
 /* What a script is told first. */
 struct head {
@@ -150,40 +147,54 @@ static void write_keyed_call(struct weir__buf *buf,
     }
 }
 
-/* A command with a pack that the server may refuse (conn/refusal.c). */
+/* A command that stages a pack. */
 struct staging {
     struct weir__add_call *call;
     size_t index;
+    uint64_t connection; /* by which it went out first */
 };
+
+/* The server says nil if the key exists. If the answer is to the first copy of
+ * the command, another producer has staged a pack of this name. */
+static bool is_taken(const struct staging *staging,
+                     const struct redisReply *reply)
+{
+    const struct weir__add_call *call = staging->call;
+
+    return reply->type == REDIS_REPLY_NIL && !call->is_again &&
+           call->adds->topic->base.place->server->connection ==
+               staging->connection;
+}
 
 static void on_staged(int code, const struct redisReply *reply, void *arg)
 {
     struct staging *staging = arg;
     struct weir__add_call *call = staging->call;
+    struct weir__planned_pack *planned = &call->planned_packs[staging->index];
 
-    (void)reply; /* the call tells whether the pack is there */
     WEIR_ASSERT(call->staging > 0);
     call->staging--;
-    if (code == WEIR_ETOOBIG)
-        call->planned_packs[staging->index].is_refused = true;
-    if (call->is_over && call->staging == 0)
+    if (call->is_over && call->staging == 0) {
         weir__mem_free(call);
+    } else if (!call->is_over) {
+        planned->is_refused = planned->is_refused || code == WEIR_ETOOBIG;
+        planned->is_taken = code == WEIR_OK && is_taken(staging, reply);
+    }
     weir__mem_free(staging);
 }
 
+/* Without memory its answer is not read. */
 static void stage(struct weir__add_call *call, size_t index,
                   struct weir__buf *bytes, unsigned flags)
 {
     struct weir__place *place = call->adds->topic->base.place;
-    struct staging *staging = NULL;
+    struct staging *staging = weir__mem_new(sizeof(*staging));
 
-    if (call->planned_packs[index].size.len >= LARGE)
-        staging = weir__mem_new(sizeof(*staging));
     if (staging == NULL) {
         weir__place_send(place, bytes, NULL, flags, NULL);
         return;
     }
-    *staging = (struct staging){call, index};
+    *staging = (struct staging){call, index, place->server->connection};
     if (weir__place_command(place, bytes, NULL, flags, on_staged, staging) ==
         WEIR_OK)
         call->staging++;

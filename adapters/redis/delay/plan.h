@@ -106,6 +106,7 @@ struct weir__planned_pack {
     bool is_mixed;     /* and the scripts keep them in a table (mixed.lua) */
     bool is_elsewhere; /* another call has it by now */
     bool is_refused;   /* it is larger than the server takes */
+    bool is_taken;     /* another producer staged one of this name */
     struct weir__pack_size size;
     char seq[WEIR__SEQ_LEN];
     struct weir__delay_topic *target; /* NULL: this one; else it has: */

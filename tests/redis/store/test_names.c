@@ -97,6 +97,43 @@ TEST(two_producers_with_one_name_for_a_pack_lose_no_job)
     EXPECT_INT(13, host_claim(one, 100, 60000));
 }
 
+static void add_number(struct host *host, uint8_t number)
+{
+    struct weir__record record = {.body = {&number, 1}};
+
+    host_add_record(host, NULL, &record, 0);
+}
+
+/* A server executes what one producer sent in pieces, so the call of the other
+ * one may come between the pack and its call. */
+TEST(a_pack_that_another_producer_staged_is_not_acknowledged_as_ours)
+{
+    struct host *one = host_open("w1"), *other = host_open("w2");
+    char named[WEIR__SEQ_LEN + 1] = "", staged[WEIR__SEQ_LEN + 1] = "";
+    struct weir__seq_maker seqs;
+    size_t ours = 0;
+
+    name_alike(one, other);
+    seqs = one->topic->store->seqs;
+    weir__seq_next(&seqs, 0, staged);
+    add_number(one, 1);
+    add_number(one, 1); /* two jobs are staged */
+    AWAIT(one->added == 2);
+    weir__seq_next(&seqs, 0, named);
+    other->topic->store->seqs.last = one->topic->store->seqs.last;
+    EXPECT_INT(
+        1, redis_int(proc, "COPY weir:{t}:p:%s weir:{t}:p:%s", staged, named));
+    EXPECT_INT(1, redis_int(proc, "PEXPIRE weir:{t}:p:%s 60000", named));
+    add_number(other, 2);
+    add_number(other, 2);
+    AWAIT(other->added == 2);
+    (void)host_claim(one, 100, 60000);
+    for (const struct weir__run *run = one->runs; run != NULL; run = run->next)
+        ours += run->record.body.len == 1 && run->record.body.ptr[0] == 2;
+    EXPECT_INT(2, ours);
+    EXPECT_TRUE(producer_of(one) != producer_of(other));
+}
+
 /* Both jobs run again; the second one's verdict cannot be kept, and its lease
  * runs out. */
 TEST(two_workers_with_one_name_for_a_pack_lose_no_retry)
