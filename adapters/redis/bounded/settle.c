@@ -290,8 +290,6 @@ static void on_settled(struct weir__request *request, int code,
             weir__bounded_report_drop(topic, lease->group, WEIR_DROP_AGE,
                                       lease->aged);
     }
-    if (code == WEIR_OK)
-        weir__topic_log_refused(&topic->base, refused);
     finish(call, code, refused);
 }
 

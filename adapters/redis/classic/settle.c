@@ -29,6 +29,9 @@ static void on_settled(int code, const struct redisReply *reply, void *arg)
         weir__consumer_forget(consumer);
         weir__consumer_next(consumer);
     }
+    if (code != WEIR_OK || is_mine == 0)
+        weir__topic_log_loss(&topic->base, WEIR__LOSS_VERDICTS, 1,
+                             (struct weir_slice){0});
     if (topic->base.user != NULL)
         topic->base.store->events.settled(topic->base.user, 1, is_mine == 0);
 }

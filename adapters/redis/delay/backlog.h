@@ -79,6 +79,9 @@ void weir__refused_prepare(struct weir__settle *settle,
  * is not known of one job. */
 bool weir__refused_rewrite(struct weir__settle *settle);
 
+/* Log that this job is dead now. */
+void weir__refused_log(const struct weir__settle *settle);
+
 /* --- delay/backlog.c ------------------------------------------------------ */
 
 void weir__backlog_init(struct weir__delay_topic *topic);

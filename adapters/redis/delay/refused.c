@@ -81,19 +81,33 @@ static void write_finish(struct weir__buf *bytes,
     weir__resp_str(bytes, why);
 }
 
-bool weir__refused_rewrite(struct weir__settle *settle)
-{
-    const struct weir__delay_topic *topic = settle->topic;
-    char why[160];
+enum { WHY_CAP = 160 };
 
-    if (settle->handle == NULL)
-        return false;
-    (void)snprintf(why, sizeof(why),
+static void print_why(const struct weir__settle *settle, char why[WHY_CAP])
+{
+    (void)snprintf(why, WHY_CAP,
                    "its verdict has %zu bytes, the server takes less: raise "
                    "proto-max-bulk-len and client-query-buffer-limit",
                    settle->bytes); /* fits */
-    weir__log(topic->base.store->options.log, WEIR_LEVEL_ERROR,
-              "redis: %s: a job is dead: %s", topic->base.name, why);
+}
+
+void weir__refused_log(const struct weir__settle *settle)
+{
+    const struct weir__store_topic *topic = &settle->topic->base;
+    char why[WHY_CAP];
+
+    print_why(settle, why);
+    weir__log(topic->store->options.log, WEIR_LEVEL_ERROR,
+              "redis: %s: a job is dead: %s", topic->name, why);
+}
+
+bool weir__refused_rewrite(struct weir__settle *settle)
+{
+    char why[WHY_CAP];
+
+    if (settle->handle == NULL)
+        return false;
+    print_why(settle, why);
     for (size_t i = 0; i <= settle->packs; i++)
         weir__buf_fini(&settle->copies[i]);
     settle->packs = 0;

@@ -270,7 +270,6 @@ static void read_answer(struct weir__settle *settle,
         refused = settled;
     note_dropped(settle, reply);
     note_rest(settle, reply);
-    weir__topic_log_refused(&settle->topic->base, refused);
     tell(settle, settled, refused);
     if (settled > 0)
         answer(settle, refused > 0 ? WEIR_ENOTFOUND : WEIR_OK);
@@ -342,8 +341,10 @@ static void on_failed(struct weir__request *request, int code,
     WEIR_ASSERT(settle->topic->settles_out > 0);
     settle->topic->settles_out--;
     weir__backlog_note_error(settle->topic, "finish", code, reply);
-    if (code == WEIR_OK && weir__reply_int(reply, 0, &result) && result == 1)
+    if (code == WEIR_OK && weir__reply_int(reply, 0, &result) && result == 1) {
+        weir__refused_log(settle);
         tell(settle, 1, 0);
+    }
     end(settle, code);
 }
 

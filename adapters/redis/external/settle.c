@@ -317,7 +317,7 @@ static void on_settled(struct weir__request *request, int code,
     if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) && settled == -1)
         weir__log(topic->base.store->options.log, WEIR_LEVEL_WARN,
                   "redis: %s: the server did not keep what %zu verdicts write "
-                  "(is it full?); their entries run again",
+                  "(is it full?)",
                   topic->base.name, verdicts);
     if (code == WEIR_OK && weir__reply_int(reply, 1, &refused) &&
         (refused < 0 || (size_t)refused > verdicts))
@@ -333,10 +333,8 @@ static void on_settled(struct weir__request *request, int code,
     else
         weir__asker_tell(call->asker, code);
     weir__external_call_free(call);
-    if (code == WEIR_OK && settled >= 0) {
-        weir__topic_log_refused(&topic->base, (size_t)refused);
+    if (code == WEIR_OK && settled >= 0)
         note_evicted(topic, reply);
-    }
     weir__topic_settled(&topic->base, verdicts, (size_t)refused);
 }
 

@@ -13,8 +13,7 @@
 /* Names on the server, slots of calls, and what is logged of its errors. */
 
 #define LOG_EVERY_NS INT64_C(5000000000) /* the same error of the server */
-#define REFUSED_NS   INT64_C(1000000000) /* refused verdicts */
-#define LOSS_NS      INT64_C(1000000000) /* jobs lost in the same way */
+#define LOSS_NS      INT64_C(1000000000) /* the same loss */
 
 void weir__prefix_init(struct weir__prefix *prefix,
                        const struct weir__redis *store, struct weir_slice topic)
@@ -291,30 +290,22 @@ void weir__topic_log_aside(struct weir__store_topic *topic,
     topic->aside_ns = now_ns;
 }
 
-void weir__topic_log_refused(struct weir__store_topic *topic, size_t refused)
-{
-    int64_t now_ns = weir__redis_now_ns(topic->store);
-
-    if (refused == 0 || (topic->refused_ns != INT64_MIN &&
-                         now_ns - topic->refused_ns < REFUSED_NS))
-        return;
-    topic->refused_ns = now_ns;
-    weir__log(topic->store->options.log, WEIR_LEVEL_WARN,
-              "redis: %s: %zu verdicts came too late and were refused",
-              topic->name, refused);
-}
-
 static void tell_loss(struct weir__store_topic *topic, enum weir__loss loss,
                       struct weir_slice where)
 {
-    static const char *const hows[] = {"are lost, their packs are gone",
-                                       "cannot be read and never run"};
+    static const char *const hows[] = {
+        "claimed jobs are lost, their packs are gone",
+        "claimed jobs cannot be read and never run",
+        ("verdicts came too late or were not taken; a retry or death that was "
+         "logged of these jobs may not happen"),
+    };
 
     _Static_assert(sizeof(hows) / sizeof(hows[0]) == WEIR__LOSSES, "for each");
-    weir__log(topic->store->options.log, WEIR_LEVEL_ERROR,
-              "redis: %s: %zu claimed jobs %s%s%.*s", topic->name,
-              topic->losses[loss].jobs, hows[loss], where.len > 0 ? ": " : "",
-              (int)where.len, (const char *)where.ptr);
+    weir__log(topic->store->options.log,
+              loss == WEIR__LOSS_VERDICTS ? WEIR_LEVEL_WARN : WEIR_LEVEL_ERROR,
+              "redis: %s: %zu %s%s%.*s", topic->name, topic->losses[loss].jobs,
+              hows[loss], where.len > 0 ? ": " : "", (int)where.len,
+              (const char *)where.ptr);
     topic->losses[loss].ns = weir__redis_now_ns(topic->store);
     topic->losses[loss].jobs = 0;
 }

@@ -99,7 +99,6 @@ static struct weir__store_topic *topic_new(struct weir__redis *store,
     topic->kind = kind;
     topic->options = &weir__options_default;
     weir__topic_name(topic, name);
-    topic->refused_ns = INT64_MIN;
     for (size_t i = 0; i < WEIR__LOSSES; i++)
         topic->losses[i].ns = INT64_MIN;
     kind->topic_init(topic);
@@ -167,6 +166,9 @@ void weir__topic_settled(struct weir__store_topic *topic, size_t count,
 {
     WEIR_ASSERT(topic->unsettled >= count && refused <= count);
     topic->unsettled -= count;
+    if (refused > 0 && !topic->store->is_closed)
+        weir__topic_log_loss(topic, WEIR__LOSS_VERDICTS, refused,
+                             (struct weir_slice){0});
     if (topic->user != NULL && count > 0)
         topic->store->events.settled(topic->user, count, refused);
 }

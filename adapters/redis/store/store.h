@@ -51,8 +51,14 @@ struct weir__prefix {
     size_t len;
 };
 
-/* Why claimed jobs do not run, though nobody gave a verdict. */
-enum weir__loss { WEIR__LOSS_GONE, WEIR__LOSS_MALFORMED, WEIR__LOSSES };
+/* Claimed jobs do not run although they have no verdict, or verdicts have no
+ * effect. */
+enum weir__loss {
+    WEIR__LOSS_GONE,
+    WEIR__LOSS_MALFORMED,
+    WEIR__LOSS_VERDICTS,
+    WEIR__LOSSES
+};
 
 /* One for each name and kind. */
 struct weir__store_topic {
@@ -125,12 +131,11 @@ struct weir__store_topic {
         struct weir__store_topic *topic;
         size_t count; /* of verdicts that nobody will answer; 0: not queued */
     } forgone;
-    int64_t error_ns;   /* when an error of the server was last logged */
-    char error[32];     /* and how it begins */
-    int64_t refused_ns; /* when refused verdicts were */
+    int64_t error_ns; /* when an error of the server was last logged */
+    char error[32];   /* and how it begins */
     struct {
         int64_t ns;  /* when it was last logged */
-        size_t jobs; /* since then */
+        size_t jobs; /* or verdicts, since then */
     } losses[WEIR__LOSSES];
     uint64_t aside;   /* set aside and not logged */
     int64_t aside_ns; /* when that was logged; 0: never */
@@ -450,11 +455,8 @@ void weir__topic_log_error(struct weir__store_topic *topic, const char *what,
 void weir__topic_log_aside(struct weir__store_topic *topic,
                            const struct redisReply *reply, size_t from);
 
-/* Log how many verdicts were refused, once in a second. */
-void weir__topic_log_refused(struct weir__store_topic *topic, size_t refused);
-
-/* Log that a claimed job was lost in this way, at once or with those of the
- * next second. `where` is a pack or an id, and fit to be printed. */
+/* Log that jobs or verdicts were lost in this way, at once or with those of
+ * the next second. `where` is a pack or an id, and fit to be printed. */
 void weir__topic_log_loss(struct weir__store_topic *topic, enum weir__loss loss,
                           size_t jobs, struct weir_slice where);
 

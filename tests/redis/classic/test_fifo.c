@@ -95,6 +95,7 @@ TEST(a_verdict_on_what_somebody_else_has_by_now_is_refused)
     host_settle_all(host, WEIR__OUTCOME_DONE);
     AWAIT(host->settled == 1);
     EXPECT_INT(1, host->refused);
+    EXPECT_CONTAINS("1 verdicts came too late", world_log);
     EXPECT_TRUE(redis_text(proc, "HGET weir:{t}:meta done") == NULL);
 }
 
