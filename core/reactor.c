@@ -363,6 +363,7 @@ struct weir_worker_topic *weir__reactor_topics(struct weir__reactor *reactor,
             .concurrency = weir__lane_concurrency(lane),
             .held = weir__lane_held(lane),
             .running = lane->pending.count,
+            .groups = lane->options->groups,
         };
     }
     *ret_count = count;

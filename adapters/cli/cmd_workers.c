@@ -38,7 +38,10 @@ static struct json_object *topics_json(const struct weir_worker *worker)
                                                          topic->concurrency)
                                     : weir__field_null("concurrency"),
                                 weir__field_number("held", topic->held),
-                                weir__field_number("running", topic->running)));
+                                weir__field_number("running", topic->running),
+                                topic->groups[0] != '\0'
+                                    ? weir__field_str("groups", topic->groups)
+                                    : (struct weir__field){0}));
     }
     return array;
 }
@@ -293,7 +296,7 @@ const struct weir__command weir__cmd_workers = {
         "was at worst of late, CONN how\nit reaches the server and how often "
         "it came back.\nWith --json: {\"workers\":[{\"name\",\"host\",\"pid\","
         "\"version\",\"topics\":\n[{\"topic\",\"concurrency\",\"held\","
-        "\"running\"}],\"topics_total\",\"held\",\"running\",\n"
+        "\"running\",\"groups\"}],\"topics_total\",\"held\",\"running\",\n"
         "\"since_ms\",\"seen_ms\",\"lag_us\",\"transport\",\"connections\","
         "\"stopping\"},...]};\ntopics are the first 1,000, concurrency is null "
         "where the worker does not tell\nit, times are those of the server.",

@@ -15,6 +15,7 @@ enum {
     FIXINT_MAX = 0x7f,
     ARRAY16 = 0xdc,
     STR8 = 0xd9,
+    STR16 = 0xda,
     UINT32 = 0xce,
     INT64 = 0xd3,
     BIG = 8
@@ -103,6 +104,27 @@ static void put_count(struct weir__buf *buf, uint64_t count)
         weir__buf_append(buf, bytes, sizeof(bytes));
 }
 
+static bool has_groups(const struct weir_worker_topic *topic)
+{
+    return topic->groups != NULL && topic->groups[0] != '\0';
+}
+
+/* Most workers have none. */
+static void put_groups(struct weir__buf *buf, const struct weir_worker *worker)
+{
+    put_array(buf, "groups", worker->topic_count);
+    for (size_t i = 0; i < worker->topic_count; i++) {
+        const char *text =
+            has_groups(&worker->topics[i]) ? worker->topics[i].groups : "";
+        const size_t len = strlen(text);
+        const uint8_t head[] = {STR16, (uint8_t)(len >> 8), (uint8_t)len};
+
+        WEIR_ASSERT(len <= UINT16_MAX);
+        weir__buf_append(buf, head, sizeof(head));
+        weir__buf_append(buf, text, len);
+    }
+}
+
 static void put_topics(struct weir__buf *buf, const struct weir_worker *worker)
 {
     const size_t count = worker->topic_count;
@@ -121,8 +143,12 @@ static void put_topics(struct weir__buf *buf, const struct weir_worker *worker)
 
 void weir__worker_write(struct weir__buf *buf, const struct weir_worker *worker)
 {
-    const uint8_t head = FIXMAP | (TEXTS + NUMBERS + 3);
+    uint8_t head = FIXMAP | (TEXTS + NUMBERS + 3);
+    bool is_any = false;
 
+    for (size_t i = 0; i < worker->topic_count && !is_any; i++)
+        is_any = has_groups(&worker->topics[i]);
+    head += is_any;
     weir__buf_append(buf, &head, 1);
     for (size_t i = 0; i < TEXTS; i++) {
         const char *text;
@@ -141,20 +167,28 @@ void weir__worker_write(struct weir__buf *buf, const struct weir_worker *worker)
     put_text(buf, "stopping");
     put_number(buf, worker->is_stopping);
     put_topics(buf, worker);
+    if (is_any)
+        put_groups(buf, worker);
 }
-_Static_assert(TEXTS + NUMBERS + 3 < 16, "a small map holds them");
+_Static_assert(TEXTS + NUMBERS + 4 < 16, "a small map holds them");
 _Static_assert(TOLD *WEIR_WORKER_TOPICS <= UINT16_MAX, "two bytes count them");
 
 /* --- reading -------------------------------------------------------------- */
 
-static void copy_text(char *to, size_t cap, struct weir_slice text)
+static void copy_from(char *to, size_t cap, struct weir_slice text,
+                      uint8_t least)
 {
     size_t len = text.len < cap ? text.len : cap - 1;
 
     for (size_t i = 0; i < len; i++)
-        to[i] = (char)(text.ptr[i] > 0x20 && text.ptr[i] < 0x7f ? text.ptr[i]
-                                                                : '?');
+        to[i] = (char)(text.ptr[i] >= least && text.ptr[i] < 0x7f ? text.ptr[i]
+                                                                  : '?');
     to[len] = '\0';
+}
+
+static void copy_text(char *to, size_t cap, struct weir_slice text)
+{
+    copy_from(to, cap, text, '!');
 }
 
 static int64_t number_of(const struct weir_value *value)
@@ -216,6 +250,32 @@ static void read_serves(struct weir_slice bytes, struct weir__worker *worker)
     }
 }
 
+/* Blanks stand between patterns. */
+static int read_groups(struct weir_slice bytes, struct weir__worker *worker)
+{
+    struct weir_slice list;
+    size_t count = open_array(bytes, "groups", &list);
+    char *to;
+
+    count = count < worker->told.topic_count ? count : worker->told.topic_count;
+    if (count == 0)
+        return WEIR_OK;
+    weir__buf_reset(&worker->groups);
+    to = (char *)weir__buf_reserve(&worker->groups, list.len + count);
+    if (to == NULL)
+        return WEIR_ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        struct weir_value text = next(&list);
+
+        if (text.type != WEIR_TYPE_STR)
+            break;
+        copy_from(to, text.as.bytes.len + 1, text.as.bytes, ' ');
+        worker->topics[i].groups = to;
+        to += text.as.bytes.len + 1;
+    }
+    return WEIR_OK;
+}
+
 /* Room for so many topics and their names. */
 static int reserve(struct weir__worker *worker, size_t count)
 {
@@ -250,14 +310,15 @@ static int read_topics(struct weir_slice bytes, struct weir__worker *worker)
         if (name.type != WEIR_TYPE_STR)
             break;
         copy_text(text, WEIR_MAX_TOPIC + 1, name.as.bytes);
-        worker->topics[i] = (struct weir_worker_topic){.name = text};
+        worker->topics[i] =
+            (struct weir_worker_topic){.name = text, .groups = ""};
         worker->told.topic_count = i + 1;
     }
     worker->told.topics = worker->topics;
     if (worker->told.topics_total < worker->told.topic_count)
         worker->told.topics_total = worker->told.topic_count;
     read_serves(bytes, worker);
-    return WEIR_OK;
+    return read_groups(bytes, worker);
 }
 
 int weir__worker_read(struct weir_slice bytes, struct weir__worker *worker)
@@ -295,5 +356,6 @@ void weir__worker_fini(struct weir__worker *worker)
 {
     weir__mem_free(worker->topics);
     weir__buf_fini(&worker->names);
+    weir__buf_fini(&worker->groups);
     *worker = (struct weir__worker){0};
 }

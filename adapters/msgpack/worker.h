@@ -4,8 +4,9 @@
 
 /* What a worker tells of itself: a msgpack map with the names of struct
  * weir_worker, but for `topic_count` and `seen_ms`, and `stopping`. `topics`
- * are names; `serves` has concurrency, held and running of each in turn.
- * Unknown names are ignored on reading, what is missing is 0 or "". */
+ * are names; `serves` has concurrency, held and running of each in turn, and
+ * `groups`, if there are any, the patterns of each. Unknown names are ignored
+ * on reading, what is missing is 0 or "". */
 
 #include <weir/worker.h>
 
@@ -25,7 +26,8 @@ struct weir__worker {
     char transport[9];
     struct weir_worker_topic *topics; /* owned */
     size_t topics_cap;
-    struct weir__buf names; /* of topics, each with its NUL */
+    struct weir__buf names;  /* of topics, each with its NUL */
+    struct weir__buf groups; /* likewise */
 };
 
 /* Into one that is zeroed, or was read before. Whoever wrote the bytes: texts

@@ -143,7 +143,7 @@ TEST(as_many_topics_as_may_be_are_read_as_they_were)
 
     for (size_t i = 0; i < WEIR_WORKER_TOPICS; i++) {
         memset(names[i], 'x', WEIR_MAX_TOPIC);
-        many[i] = (struct weir_worker_topic){names[i], 100000, 4096, i};
+        many[i] = (struct weir_worker_topic){names[i], 100000, 4096, i, ""};
     }
     tell((struct weir_worker){.topics = many,
                               .topic_count = WEIR_WORKER_TOPICS,
@@ -168,4 +168,36 @@ TEST(texts_of_foreign_origin_are_cut_and_have_no_controls)
     EXPECT_INT(WEIR_OK, read());
     EXPECT_STR("a?[31m?b", got.told.name);
     EXPECT_INT(sizeof(got.host) - 1, strlen(got.told.host));
+}
+
+TEST(groups_of_topics_are_read_as_they_were)
+{
+    static char longest[501];
+    const struct weir_worker_topic some[] = {
+        {.name = "a"},
+        {.name = "b", .groups = "vip-* !vip-7"},
+        {.name = "c", .groups = longest},
+    };
+
+    memset(longest, 'x', sizeof(longest) - 1);
+    tell((struct weir_worker){.topics = some, .topic_count = 3});
+    EXPECT_INT(WEIR_OK, weir__msgpack_check(weir__buf_slice(&told)));
+    EXPECT_INT(WEIR_OK, read());
+    EXPECT_STR("", got.topics[0].groups);
+    EXPECT_STR("vip-* !vip-7", got.topics[1].groups);
+    EXPECT_STR(longest, got.topics[2].groups);
+    tell((struct weir_worker){.topics = topics, .topic_count = 2});
+    EXPECT_INT(WEIR_OK, read());
+    EXPECT_STR("", got.topics[1].groups);
+}
+
+TEST(groups_that_others_wrote_are_cut_where_they_are_none)
+{
+    EXPECT_INT(WEIR_OK,
+               weir__worker_read(BYTES("\x83\xa4name\xa1x\xa6topics\x92\xa1y"
+                                       "\xa1z\xa6groups\x93\xa3\x1b *\x07"
+                                       "\xa1q"),
+                                 &got));
+    EXPECT_STR("? *", got.topics[0].groups);
+    EXPECT_STR("", got.topics[1].groups);
 }

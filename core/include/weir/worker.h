@@ -18,6 +18,7 @@ struct weir_worker_topic {
     uint64_t concurrency; /* jobs that may run at once there; 0: not told */
     uint64_t held;        /* of its jobs, under leases of the worker */
     uint64_t running;     /* of those, that a handler finishes later */
+    const char *groups;   /* of a bounded topic, that it serves; "": all */
 };
 
 /* A worker: a reactor that serves topics. Every 5 s it tells the server that it
