@@ -90,6 +90,21 @@ TEST(the_option_body_says_how_a_field_body_is_read)
     EXPECT_STR("text", redis_text(proc, "HGET weir:{t}:meta body"));
 }
 
+TEST(an_id_that_is_no_time_tells_no_age)
+{
+    struct host *host = stream_open("w1");
+
+    EXPECT_INT(0, host_claim(host, 10, 3600000));
+    add("5-1");
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    EXPECT_INT(1, host->stats.ready);
+    EXPECT_INT(-1, host->stats.oldest_us);
+    add("1577836800000-1");
+    EXPECT_INT(1, host_claim(host, 1, 3600000));
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    EXPECT_TRUE(host->stats.oldest_us > INT64_C(86400000000));
+}
+
 TEST(a_group_that_is_missing_is_made_where_it_should_start)
 {
     struct host *host = stream_open("w1"), *other = stream_open("w2");
