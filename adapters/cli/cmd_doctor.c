@@ -258,6 +258,9 @@ static enum weir__exit examine(const struct weir__cli *cli,
     if (rc != WEIR__EXIT_NONE)
         return rc;
     unreached = look_from_outside(&doctor, &client);
+    if (unreached == WEIR__EXIT_NONE &&
+        weir__doctor_worst(&doctor, NULL) != WEIR__HEALTH_FAILED)
+        weir__doctor_groups(&doctor, cli);
     weir__doctor_limits(&doctor);
     weir__doctor_plugins(&doctor, plugin_path);
     rc = report(cli, &doctor, unreached);

@@ -26,8 +26,8 @@ enum { PATIENCE_MS = 3000 };
 static const struct weir__flag flags[] = {
     [SORT] = {"sort", "COLUMN",
               "topic or kind, or the largest first: scheduled,\n"
-              "ready, oldest, running, workers, ended, dead,\n"
-              "relaying, done, retried, failed, expired, crashed,\n"
+              "ready, oldest, running, workers, unserved, ended,\n"
+              "dead, relaying, done, retried, failed, expired, crashed,\n"
               "dropped, lost, p50, p99, or with --watch rate\n"
               "(default: topic)"},
     [WATCH] = {"watch", NULL,
@@ -154,7 +154,8 @@ static void on_stats(int code, const struct weir_stats *stats, void *arg)
         report->shown++;
         row->is_shown = true;
         row->stats = *stats;
-        row->stats.topic = row->stats.kind = NULL; /* borrowed */
+        row->stats.topic = row->stats.kind = row->stats.unserved_groups =
+            NULL; /* borrowed */
         (void)snprintf(row->kind, sizeof(row->kind), "%s",
                        stats->kind); /* cut */
         if (report->is_watching)
@@ -551,22 +552,27 @@ const struct weir__command weir__cmd_stats = {
     WEIR__FLAGS(flags),
     .summary = "Show counts of one topic, of some or of all",
     .details =
-        "A TOPIC may be a pattern as of file names: 'order.*'. Totals "
-        "count since the\n"
-        "topic exists; p50 and p99 are lateness of the last 5 minutes. "
-        "oldest is how\n"
-        "long the first of the ready jobs has been so, also where "
-        "nobody serves it (not\n"
-        "of bounded topics and lists). running counts jobs under a lease, "
-        "begun or not\n"
-        "(weir workers calls them held); ended is for how long the first "
-        "lease has been\n"
-        "over whose jobs nobody took back since. workers is how many serve the "
-        "topic,\n"
-        "NONE where jobs wait for one, - where it is not known. A number with "
-        "+ is a\n"
-        "lower bound; relaying counts packs of jobs on their way to other "
-        "topics.\n"
+        "A TOPIC may be a pattern as of file names: 'order.*'. Totals count "
+        "since the\n"
+        "topic exists; p50 and p99 are lateness of the last 5 minutes. oldest "
+        "is how\n"
+        "long the first of the ready jobs has been so, also where nobody "
+        "serves it; -\n"
+        "if its time is not known: entries of a list have none until a worker "
+        "took them.\n"
+        "Of bounded topics it is a lower bound if more than 64 groups wait. "
+        "running counts\n"
+        "jobs under a lease, begun or not (weir workers calls them held); "
+        "ended is for how\n"
+        "long the first lease has been over whose jobs nobody took back since. "
+        "workers is\n"
+        "how many serve the topic, NONE where jobs wait for one, - where it is "
+        "not known.\n"
+        "unserved is how many groups of a bounded topic wait that fit no "
+        "worker's --groups.\n"
+        "A number with + is a lower bound; relaying counts packs of jobs on "
+        "their way to\n"
+        "other topics.\n"
         "With --json:\n"
         "{\"topics\":[{\"topic\",\"kind\",\"paused\",\"limited\",\n"
         "\"scheduled\",\"ready\",\"ready_is_exact\",\"oldest_ms\","
@@ -575,7 +581,8 @@ const struct weir__command weir__cmd_stats = {
         "\"retried_total\",\"failed_total\",\n\"expired_total\","
         "\"crashed_total\",\"dropped_total\",\"lost_total\","
         "\n\"lateness_ms\":{\"p50\",\"p99\",\"max\"}}]}, of bounded "
-        "topics also\n\"dropped\":{\"overflow\",\"age\",\"ttl\"};\n"
+        "topics also\n\"dropped\":{\"overflow\",\"age\",\"ttl\"},"
+        "\"unserved_groups\";\n"
         "\"ticks\" of schedules, where there are, wait or run like jobs.\n"
         "--watch redraws a terminal, which then has back what it "
         "showed before, and\n"

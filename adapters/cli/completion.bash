@@ -83,9 +83,9 @@ _weir_values() { # WEIR OPTION CURRENT
     --overlap) compgen -W "allow skip" -- "$3" ;;
     --handle) _weir_handles "$1" "$3" ;;
     --sort)
-        compgen -W 'topic kind scheduled ready oldest running workers ended dead
-                    relaying done retried failed expired crashed dropped lost
-                    p50 p99 rate' \
+        compgen -W 'topic kind scheduled ready oldest running workers unserved
+                    ended dead relaying done retried failed expired crashed
+                    dropped lost p50 p99 rate' \
             -- "$3"
         ;;
     --data) compgen -d -- "$3" | _weir_offer '' ;;

@@ -131,6 +131,13 @@ void weir__doctor_cluster(struct weir__doctor *doctor,
 void weir__doctor_sentinels(struct weir__doctor *doctor,
                             const struct weir__redis_url *url);
 
+/* --- doctor_groups.c: bounded topics -------------------------------------- */
+
+/* Groups that no worker serves, through a connection of its own; nothing where
+ * the server is away. BLOCKS. */
+void weir__doctor_groups(struct weir__doctor *doctor,
+                         const struct weir__cli *cli);
+
 /* --- doctor_local.c: this process and its machine ------------------------ */
 
 void weir__doctor_limits(struct weir__doctor *doctor);

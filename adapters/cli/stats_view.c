@@ -15,7 +15,7 @@
 
 /* --- columns ------------------------------------------------------------- */
 
-enum form { TOPIC, KIND, COUNT, LATENESS, RATE, WORKERS };
+enum form { TOPIC, KIND, COUNT, LATENESS, RATE, WORKERS, UNSERVED };
 
 /* In the order of the table. Of those that are not zero the one of the highest
  * rank goes first where there is no room; rank 0 stays. */
@@ -33,6 +33,7 @@ static const struct {
     {"oldest", "OLDEST", LATENESS, 3, AT(oldest_us)},
     {"running", "RUNNING", COUNT, 2, AT(running)},
     {"workers", "WORKERS", WORKERS, 5, 0},
+    {"unserved", "UNSERVED", UNSERVED, 2, 0},
     {"ended", "ENDED", LATENESS, 2, AT(lease_ended_us)},
     {"dead", "DEAD", COUNT, 5, AT(dead)},
     {"relaying", "RELAYING", COUNT, 13, AT(relaying)},
@@ -117,6 +118,8 @@ uint64_t weir__stats_weight(const struct weir__stats_row *row, int column)
         return row->rate < 0.0 ? 0 : (uint64_t)(row->rate * 1000.0) + 1;
     case WORKERS:
         return row->workers < 0 ? 0 : (uint64_t)row->workers + 1;
+    case UNSERVED:
+        return row->stats.unserved == -1 ? 1 : (uint64_t)row->stats.unserved;
     case TOPIC:
     case KIND:
         return 0;
@@ -250,6 +253,12 @@ static void put_cell(struct weir__row *cells, const struct weir__stats_row *row,
         return;
     case WORKERS:
         put_workers(cells, row);
+        return;
+    case UNSERVED:
+        if (stats->unserved < 0)
+            weir__row_put(cells, "-");
+        else
+            weir__row_put(cells, "%" PRId64, stats->unserved);
         return;
     case RATE:
         if (row->rate < 0.0)
@@ -458,8 +467,13 @@ struct json_object *weir__stats_row_json(const struct weir__stats_view *view,
         weir__object_put(
             &object,
             weir__field_number(counts[i].name, count_at(stats, counts[i].at)));
-    if (strcmp(row->kind, "bounded") == 0)
+    if (strcmp(row->kind, "bounded") == 0) {
         weir__object_put(&object, weir__field("dropped", drops_json(stats)));
+        weir__object_put(
+            &object, stats->unserved < 0
+                         ? weir__field_null("unserved_groups")
+                         : weir__field_int("unserved_groups", stats->unserved));
+    }
     if (stats->ticks > 0)
         weir__object_put(&object, weir__field_number("ticks", stats->ticks));
     weir__object_put(&object, row->workers < 0

@@ -22,7 +22,7 @@ struct weir__stats_row {
     bool is_away;            /* nobody can tell more of it now */
 };
 
-enum { WEIR__STATS_COLUMNS = 20 };
+enum { WEIR__STATS_COLUMNS = 21 };
 
 /* Zeroed with `sort` -1: a table in byte order that fits into 0 columns. */
 struct weir__stats_view {

@@ -121,6 +121,13 @@ static void workers(struct weir__exposition *text,
         weir__sample(text, (uint64_t)row->workers);
 }
 
+static void unserved(struct weir__exposition *text,
+                     const struct weir__stats_row *row)
+{
+    if (strcmp(row->kind, "bounded") == 0 && row->stats.unserved >= 0)
+        weir__sample(text, (uint64_t)row->stats.unserved);
+}
+
 static void relaying(struct weir__exposition *text,
                      const struct weir__stats_row *row)
 {
@@ -185,6 +192,8 @@ static const struct {
      "For how long the first of the ended leases with jobs has been over.",
      lease_ended},
     {"weir_topic_workers", "gauge", "Workers that serve a topic.", workers},
+    {"weir_topic_unserved_groups", "gauge",
+     "Groups of a bounded topic that wait and no worker serves.", unserved},
     {"weir_topic_relaying", "gauge",
      "Packs of jobs on their way to other topics.", relaying},
     {"weir_topic_added_total", "counter", "Jobs that were added.", added},

@@ -151,7 +151,7 @@ static void take_stats(struct entry *entry, const struct weir_stats *stats)
         weir__growth_take(&view->done, stats->done_total, now_s);
 
     take_kind(entry, stats->kind);
-    plain.topic = plain.kind = NULL; /* borrowed */
+    plain.topic = plain.kind = plain.unserved_groups = NULL; /* borrowed */
     if (is_other(&plain, &row->stats) || rate > row->rate || rate < row->rate)
         entry->snapshot->version++;
     row->stats = plain;

@@ -47,6 +47,13 @@ def ask(place, *words):
     return Client(os.path.join(place.data, "redis.sock"))(*words)
 
 
+def told_groups(place):
+    """What each worker that is there tells of the groups of t."""
+    return sorted(topic.get("groups", "")
+                  for worker in place.ok("workers")["workers"]
+                  for topic in worker["topics"] if topic["topic"] == "t")
+
+
 def waiting(place):
     return place.stats("t")["ready"]
 
@@ -101,10 +108,18 @@ def a_group_that_no_worker_serves_waits(place):
                work(place, "rest", "!vip-* !chess")]
     eventually(lambda: place.stats("t")["done_total"] == 2, "the others")
     expect(1, waiting(place))
+    eventually(lambda: told_groups(place) == ["!vip-* !chess", "vip-*"],
+               "both workers told their groups")
+    expect(1, place.stats("t")["unserved_groups"])
+    finding = [one for one in place.weir("doctor", "--json").json
+               if one["check"] == "groups"]
+    expect([("warning", "topic t: 1 group waits that no worker serves, such as "
+             "chess")], [(one["status"], one["text"]) for one in finding])
     for worker in workers:
         stop_cleanly(worker)
     place.drain(handler(place, "all"))
     expect([("chess", [2])], ran(place, "all"))
+    expect(0, place.stats("t")["unserved_groups"])
 
 
 @test

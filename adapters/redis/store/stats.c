@@ -13,6 +13,7 @@
 void weir__stats_finish(struct weir__stats_request *stats, int code)
 {
     stats->fn(code, code == WEIR_OK ? &stats->stats : NULL, stats->arg);
+    weir__mem_free(stats->parts);
     weir__mem_free(stats);
 }
 
@@ -205,6 +206,9 @@ static int read_counts(struct weir__stats_request *request,
             (void)weir__reply_str(reply, i + 1, &kind);
         if (is_named(name, "aside"))
             weir__topic_log_aside(request->topic, reply, i + 1);
+        if (is_named(name, "groups") && i + 1 < (size_t)reply->elements &&
+            weir__unserved_read(request, reply->element[i + 1]) < 0)
+            return WEIR_ENOMEM;
     }
     if (request->now_ms < 0 || kind.ptr == NULL ||
         kind.len >= sizeof(request->kind))
@@ -222,12 +226,24 @@ static int read_counts(struct weir__stats_request *request,
     return WEIR_OK;
 }
 
+void weir__stats_ask_lateness(struct weir__stats_request *stats)
+{
+    struct weir__buf bytes = {0};
+
+    stats->request.done = on_late;
+    weir__resp_command(&bytes, 2);
+    weir__resp_str(&bytes, "HGETALL");
+    weir__prefix_key(&bytes, &stats->topic->prefix, "late");
+    weir__place_send(stats->topic->place, &bytes, NULL, WEIR__SEND_AGAIN,
+                     &stats->request);
+    weir__place_flush(stats->topic->place);
+}
+
 void weir__stats_counted(struct weir__request *request, int code,
                          const struct redisReply *reply)
 {
     struct weir__stats_request *stats =
         (struct weir__stats_request *)request; /* first */
-    struct weir__buf bytes = {0};
 
     weir__topic_log_error(stats->topic, "stats", code, reply);
     if (code == WEIR_OK)
@@ -243,13 +259,11 @@ void weir__stats_counted(struct weir__request *request, int code,
     stats->stats.lateness_p50_us = -1;
     stats->stats.lateness_p99_us = -1;
     stats->stats.lateness_max_us = -1;
-    stats->request.done = on_late;
-    weir__resp_command(&bytes, 2);
-    weir__resp_str(&bytes, "HGETALL");
-    weir__prefix_key(&bytes, &stats->topic->prefix, "late");
-    weir__place_send(stats->topic->place, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &stats->request);
-    weir__place_flush(stats->topic->place);
+    stats->stats.unserved_groups = stats->unserved;
+    if (stats->parts != NULL)
+        weir__unserved_ask(stats);
+    else
+        weir__stats_ask_lateness(stats);
 }
 
 struct weir__stats_request *weir__stats_new(struct weir__store_topic *topic,

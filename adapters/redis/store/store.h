@@ -216,6 +216,7 @@ struct weir__redis {
     struct weir__seq_maker seqs;
     struct weir__call_slots call_slots;
     struct weir__presence presence;
+    struct weir__stats_request *counting; /* wait for the workers' answer */
 };
 
 /* --- store/store.c: life and topics --------------------------------------- */
@@ -503,6 +504,9 @@ struct weir__stats_request {
     char kind[16];
     int64_t now_ms; /* of the server */
     struct weir_stats stats;
+    struct weir__waiting_parts *parts; /* owned; store/unserved.c */
+    struct weir__stats_request *next;  /* that waits for the workers, too */
+    char unserved[3 * WEIR_MAX_ID + 8];
 };
 
 /* The rule `stats` of a kind whose script needs nothing but keys. */
@@ -519,8 +523,20 @@ struct weir__stats_request *weir__stats_new(struct weir__store_topic *topic,
 void weir__stats_counted(struct weir__request *request, int code,
                          const struct redisReply *reply);
 
+/* Ask for the lateness, which is what comes last. */
+void weir__stats_ask_lateness(struct weir__stats_request *stats);
+
 /* Tell it and free it. */
 void weir__stats_finish(struct weir__stats_request *stats, int code);
+
+/* --- store/unserved.c: groups that no worker serves ----------------------- */
+
+/* Keep what stats.lua says of the groups that wait. WEIR_ENOMEM. */
+int weir__unserved_read(struct weir__stats_request *stats,
+                        const struct redisReply *reply);
+
+/* With `parts`: have the workers asked, then for the lateness. */
+void weir__unserved_ask(struct weir__stats_request *stats);
 
 /* The op `lateness`. */
 void weir__topic_lateness(struct weir__store_topic *topic,

@@ -108,6 +108,9 @@ const badges = (row) => [
   row.lease_ended_ms >= LATE_MS && h('span', {class: 'badge bad'},
     `▲ lease ended ${spanText(row.lease_ended_ms)} ago`),
   servedBadge(row),
+  row.unserved_groups > 0 && row.workers > 0 &&
+    h('span', {class: 'badge bad'},
+      `▲ no worker serves ${plural(row.unserved_groups, 'group')}`),
 ];
 
 const plural = (count, word) =>

@@ -20,6 +20,7 @@ enum weir_limit {
 struct weir_stats {
     const char *topic;
     const char *kind;
+    const char *unserved_groups; /* up to three of `unserved`, or "" */
     bool paused;
     bool ready_is_exact; /* false: `ready` is a lower bound */
     uint64_t scheduled, ready, running, dead;
@@ -33,9 +34,13 @@ struct weir_stats {
      * them alone, and has nothing else of the topic to do. */
     uint64_t newer;
     uint64_t relaying; /* packs of jobs on their way to other topics */
-    /* How long the first of the ready jobs has been ready; -1: none is, or the
-     * kind does not tell (`bounded`, and `list` but for retries). */
+    /* How long the first of the ready jobs has been ready; -1: none is, or its
+     * time is not known: entries of a list have none until they are taken. Of
+     * bounded topics a few of the groups are read: a lower bound. */
     int64_t oldest_us;
+    /* Of bounded topics: groups with events that wait, whose workers have
+     * `groups` and none of them serves; -1: not known. */
+    int64_t unserved;
     int64_t lease_ended_us; /* since a lease ended that still has jobs; or -1 */
     bool is_elsewhere; /* all that is counted is in groups not served here */
     uint64_t ticks;    /* of schedules, among the jobs that wait or run */

@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/msgpack/worker.h"
+#include "core/text.h"
 #include "tests/redis/bounded/bounded_fixture.h"
 #include "tests/redis/store/lease_fixture.h"
 
@@ -434,4 +436,137 @@ TEST(what_is_no_list_of_parts_stops_nobody)
         bounded_walk();
     }
     EXPECT_INT(0, bounded_count("waiting"));
+}
+
+/* --- who serves what waits ------------------------------------------------ */
+
+/* What a worker of this name tells of itself; NULL: it serves another topic. */
+static void beat(const char *name, const char *groups, uint64_t unnamed,
+                 bool is_stopping)
+{
+    const struct weir_worker_topic topic = {
+        .name = groups == NULL ? "other" : "t", .groups = groups};
+    const struct weir_worker worker = {
+        .name = name,
+        .host = "h",
+        .version = "1",
+        .transport = "unix",
+        .topics = &topic,
+        .topic_count = 1,
+        .topics_total = 1 + unnamed,
+        .is_stopping = is_stopping,
+    };
+    struct weir__buf told = {0};
+
+    weir__worker_write(&told, &worker);
+    (void)redis_text(
+        proc, "EVAL %s 1 weir:{weir:topics}:workers %s %b",
+        "local time = redis.call('TIME') "
+        "return redis.call('HSET', KEYS[1], ARGV[1], string.format('%013d ', "
+        "time[1] * 1000) .. ARGV[2])",
+        name, told.ptr, told.len);
+    weir__buf_fini(&told);
+}
+
+static int64_t unserved(struct host *host)
+{
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    return host->stats.unserved;
+}
+
+TEST(groups_that_no_worker_serves_are_counted)
+{
+    open_both();
+    claim_none(vip);
+    event_add(vip, "vip-1", 1);
+    event_add(vip, "game-7", 1);
+    event_add(vip, "chess", 1);
+    events_add(vip, "go", 1, 5);
+    EXPECT_INT(4, unserved(vip));
+    beat("one", "vip-*", 0, false);
+    EXPECT_INT(3, unserved(vip));
+    beat("one", "vip-* game-7", 0, false);
+    EXPECT_INT(2, unserved(vip));
+    EXPECT_STR("chess, go", vip->unserved);
+    beat("two", "!vip-* !go", 0, false); /* it has not claimed yet */
+    EXPECT_INT(0, unserved(vip));
+    beat("two", "!vip-* !game-7", 0, true);
+    EXPECT_INT(2, unserved(vip));
+    beat("three", NULL, 0, false);
+    EXPECT_INT(2, unserved(vip));
+    beat("three", NULL, 1, false);
+    EXPECT_INT(-1, unserved(vip)); /* it may serve them */
+    beat("two", "", 0, false);
+    EXPECT_INT(0, unserved(vip));
+    EXPECT_STR("", vip->unserved);
+}
+
+TEST(a_topic_without_groups_of_workers_has_none_that_is_unserved)
+{
+    struct host *all;
+
+    (void)world_open(NULL);
+    all = open_with("all", "");
+    claim_none(all);
+    event_add(all, "a", 1);
+    EXPECT_INT(0, unserved(all));
+}
+
+/* Whether a worker with these patterns serves a group, said plainly. */
+static bool is_served(const char *patterns, const char *group)
+{
+    bool has_some = false, is_some = false, is_out = false;
+
+    for (const char *word = patterns; *word != '\0';
+         word += strcspn(word, " "), word += strspn(word, " ")) {
+        bool is_no = word[0] == '!';
+        const char *pattern = word + is_no;
+        size_t len = strcspn(pattern, " ");
+        bool fits =
+            pattern[len - 1] == '*'
+                ? strncmp(pattern, group, len - 1) == 0
+                : strlen(group) == len && memcmp(pattern, group, len) == 0;
+
+        is_out = is_out || (is_no && fits);
+        has_some = has_some || !is_no;
+        is_some = is_some || (!is_no && fits);
+    }
+    return !is_out && (is_some || !has_some);
+}
+
+TEST(the_count_of_unserved_groups_is_that_of_a_plain_model)
+{
+    static const char *const groups[] = {"a", "ab", "abc", "abx", "b", "ba"};
+    static const char *const told[] = {
+        "a*", "ab* !abc", "ab", "b",  "!a*",   "!ab !b", "abc",
+        "*",  "ba* abx",  "z",  "!*", "a* !a", "!z",     "b* !b*",
+    };
+    enum {
+        GROUPS = sizeof(groups) / sizeof(groups[0]),
+        TOLD = sizeof(told) / sizeof(told[0])
+    };
+    struct host *host;
+
+    (void)world_open(NULL);
+    host = open_with("w", "a*");
+    for (size_t i = 0; i < TOLD; i++) { /* each names its parts */
+        struct weir__options options = weir__options_default;
+
+        (void)snprintf(options.groups, sizeof(options.groups), "%s", told[i]);
+        host_serve_with(host, &options);
+        claim_none(host);
+    }
+    for (size_t i = 0; i < GROUPS; i++)
+        event_add(host, groups[i], 1);
+    for (size_t one = 0; one < TOLD; one++)
+        for (size_t other = one; other < TOLD; other++) {
+            int64_t wanted = 0;
+
+            beat("one", told[one], 0, false);
+            beat("other", told[other], 0, false);
+            for (size_t i = 0; i < GROUPS; i++)
+                wanted += !is_served(told[one], groups[i]) &&
+                          !is_served(told[other], groups[i]);
+            EXPECT_INT(wanted, unserved(host));
+        }
 }

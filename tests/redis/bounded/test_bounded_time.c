@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include "adapters/redis/node.h"
 #include "tests/redis/bounded/bounded_fixture.h"
 #include "tests/redis/store/lease_fixture.h"
 
@@ -148,5 +149,73 @@ TEST(a_retry_waits_for_its_time_though_its_group_has_its_turn)
     EXPECT_INT(0, host_claim(host, 300, 5000));
     EXPECT_TRUE(host->claimed.next_due_us > 50000000 &&
                 host->claimed.next_due_us <= 60000000);
+    bounded_walk();
+}
+
+/* --- how long the first event has been ready ------------------------------ */
+
+/* The first event of the group was added so long ago. */
+static void age(const char *group, int64_t ago_ms)
+{
+    struct weir__seq_maker seqs = {0};
+    char seq[WEIR__SEQ_LEN + 1] = "";
+    long long now_s =
+        redis_int(proc, "EVAL %s 0", "return tonumber(redis.call('TIME')[1])");
+
+    weir__seq_next(&seqs, now_s * 1000 - ago_ms, seq);
+    seq[8] = '\0'; /* the time alone */
+    EXPECT_STR("OK", redis_text(proc, "EVAL %s 1 weir:{t}:g:%s %s",
+                                "local event = redis.call('LINDEX', KEYS[1], 0)"
+                                " return redis.call('LSET', KEYS[1], 0, "
+                                "event:sub(1, 1) .. ARGV[1] .. event:sub(10))",
+                                group, seq));
+}
+
+static int64_t oldest_s(struct host *host)
+{
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    return host->stats.oldest_us < 0 ? -1
+                                     : host->stats.oldest_us / 600000000 * 600;
+}
+
+TEST(statistics_tell_for_how_long_the_first_event_has_been_ready)
+{
+    struct host *host = open_one();
+
+    EXPECT_INT(0, host_claim(host, 300, 3600000));
+    EXPECT_INT(-1, oldest_s(host));
+    event_add(host, "a", 1);
+    event_add(host, "b", 1);
+    EXPECT_INT(0, oldest_s(host));
+    age("b", 3600000);
+    EXPECT_INT(3600, oldest_s(host));
+    options.linger = 1800000;
+    host_serve_with(host, &options);
+    EXPECT_INT(0, host_claim(host, 0, 3600000));
+    EXPECT_INT(1800, oldest_s(host)); /* it was ready when it had lingered */
+    age("b", 900000);
+    EXPECT_INT(0, oldest_s(host));
+    (void)redis_text(proc, "LSET weir:{t}:g:b 0 nonsense");
+    (void)redis_text(proc, "LSET weir:{t}:g:a 0 %s", "x\x01\x02 nonsense");
+    EXPECT_INT(-1, oldest_s(host));
+}
+
+TEST(events_behind_a_batch_that_runs_are_ready_and_those_of_a_retry_are_not)
+{
+    struct host *host = open_one();
+    struct weir__run *run;
+
+    options.batch = 1;
+    host_serve_with(host, &options);
+    EXPECT_INT(0, host_claim(host, 300, 3600000));
+    events_add(host, "a", 1, 2);
+    EXPECT_INT(1, host_claim(host, 1, 3600000));
+    age("a", 3600000);
+    EXPECT_INT(3600, oldest_s(host));
+    run = host_take(host);
+    run->delay_ms = 7200000;
+    host_settle(host, run, WEIR__OUTCOME_RETRY);
+    host_await_settled(host);
+    EXPECT_INT(-1, oldest_s(host));
     bounded_walk();
 }

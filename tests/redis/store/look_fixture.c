@@ -194,6 +194,8 @@ static void on_stats(int code, const struct weir_stats *stats, void *arg)
         return;
     host->stats = *stats;
     (void)snprintf(host->kind, sizeof(host->kind), "%s", stats->kind);
+    (void)snprintf(host->unserved, sizeof(host->unserved), "%s",
+                   stats->unserved_groups); /* fits */
 }
 
 int host_stats(struct host *host)

@@ -50,7 +50,7 @@ struct host {
     int options_count; /* how often they were told */
 
     struct weir_stats stats; /* numbers; the text is in `kind` */
-    char kind[16];
+    char kind[16], unserved[512];
     int stats_code, stats_count;
     char topics[256];
 };

@@ -20,5 +20,6 @@ local function parts_of(text)
   return { score = score, note_due = note_due, wake = wake, open = open,
            is_own = is_own, due = due, first_turn = first_turn,
            note_heads = note_heads, note_others = note_others,
-           bases = bases, has_any = has_any }
+           bases = bases, has_any = has_any, list = list, span = span,
+           size = PART }
 end
