@@ -502,8 +502,8 @@ static void on_arrived(void *user, struct weir__run *first, size_t count,
             continue;
         run->is_crashed =
             run->is_suspect && run->blamed >= lane->options->max_crashes;
-        if (run->is_suspect && !run->is_crashed && !run->is_malformed) {
-            if (run->blamed > 0)
+        if (run->is_suspect && !run->is_malformed) {
+            if (run->blamed > 0 && !run->is_crashed)
                 weir__lane_log_crash(lane, run);
             weir__suspect_put_aside(run);
         } else

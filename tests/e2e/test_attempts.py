@@ -112,7 +112,7 @@ def a_timeout_is_one_on_the_loop_and_off_it(place):
 
 
 @test
-def crashes_are_told_by_the_next_attempt(place):
+def each_crash_has_its_own_time_and_worker(place):
     place.ok("topic", "set", "t", "lease=1s", "max_crashes=3")
     place.add("t", "1", "--retry", "none")
     crash(place)
@@ -121,7 +121,23 @@ def crashes_are_told_by_the_next_attempt(place):
     job = place.ok("show", "t", "1")
     expect((2, ["crash", "crash", "retry"]),
            (job["crashes"], outcomes(place, "1")))
-    expect([None, None], [one["worker"] for one in kept(job)[:2]])
+    first, second, last = kept(job)
+    expect(3, len({first["worker"], second["worker"], last["worker"]}))
+    expect_true(first["ended_ms"] < second["ended_ms"] < last["ended_ms"],
+                "each has its time")
+
+
+@test
+def a_job_that_died_of_crashes_has_them_all(place):
+    place.ok("topic", "set", "t", "lease=1s", "max_crashes=2")
+    place.add("t", "1")
+    for _ in range(3):  # the first one blames no job
+        crash(place)
+    place.drain("t=" + FAILING)
+    job = place.ok("show", "t", "1")
+    expect(("dead", "crashed"), (job["state"], job["reason"]))
+    workers = [one["worker"] for one in kept(job)]
+    expect((3, 3), (len(workers), len(set(workers) - {None})))
 
 
 @test

@@ -60,6 +60,8 @@ static void free_batches(struct weir__delay_lease *lease)
 void weir__delay_lease_free(struct weir__delay_lease *lease)
 {
     weir__lease_end(&lease->base);
+    for (size_t i = 0; i < lease->node_count; i++)
+        weir__buf_fini(&lease->nodes[i].crashes);
     free_batches(lease);
     weir__mem_free(lease);
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "adapters/msgpack/attempts.h"
 #include "adapters/msgpack/record.h"
 #include "adapters/redis/delay/private.h"
 #include "core/assert.h"
@@ -33,6 +34,8 @@ struct job_request {
     enum weir_job_state state;
     struct weir_job_info info;
     uint32_t crashes;
+    struct weir__buf told,
+        attempts; /* what is told of these; with the others */
     size_t slot;
     char worker[WEIR_MAX_TOPIC + 1];
 };
@@ -50,6 +53,8 @@ static void finish(struct job_request *job, int code,
         job->reschedule_fn(code, job->state, job->info.due_ms, job->arg);
     if (job->forget_fn != NULL)
         job->forget_fn(code, code == WEIR_OK, job->arg);
+    weir__buf_fini(&job->told);
+    weir__buf_fini(&job->attempts);
     weir__mem_free(job);
 }
 
@@ -94,6 +99,20 @@ int weir__job_read(struct weir_slice bytes, const char *seq,
     return WEIR_OK;
 }
 
+/* Crashes of a suspect are in its record when it has ended. */
+static void add_told(struct job_request *job)
+{
+    struct weir_attempt all[2 * WEIR_MAX_ATTEMPTS];
+    size_t count = weir__attempts_read(job->info.attempts, all);
+
+    if (job->told.len == 0)
+        return;
+    count += weir__attempts_read(weir__buf_slice(&job->told), all + count);
+    weir__attempts_write(&job->attempts, all, count);
+    if (!job->attempts.failed)
+        job->info.attempts = weir__buf_slice(&job->attempts);
+}
+
 static void show_record(struct job_request *job, struct weir_slice bytes)
 {
     struct weir_job_info *info = &job->info;
@@ -103,6 +122,7 @@ static void show_record(struct job_request *job, struct weir_slice bytes)
     info->id = weir__slice_of(job->id, job->id_len);
     info->state = job->state;
     info->counters.crashes += job->crashes;
+    add_told(job);
     finish(job, rc, info);
 }
 
@@ -176,7 +196,7 @@ static bool read_state(struct job_request *job, const struct redisReply *reply)
 {
     static const enum weir_job_state states[] = {
         WEIR_JOB_SCHEDULED, WEIR_JOB_READY, WEIR_JOB_RUNNING, WEIR_JOB_DEAD};
-    struct weir_slice name;
+    struct weir_slice name, none = {0};
     int64_t crashes, slot;
 
     if (!weir__reply_str(reply, 0, &name) ||
@@ -186,6 +206,9 @@ static bool read_state(struct job_request *job, const struct redisReply *reply)
         return false;
     job->crashes = (uint32_t)crashes;
     job->slot = (size_t)slot;
+    if (job->show_fn != NULL && reply->elements > 7 && crashes > 0)
+        weir__add_crashes(reply->element[7], 0, job->crashes, 0, &none,
+                          &job->told);
     for (size_t i = 0; i < sizeof(states) / sizeof(states[0]); i++) {
         const char *state = weir_job_state_name(states[i]);
 

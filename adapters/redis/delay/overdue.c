@@ -94,7 +94,7 @@ static void prepare_lease(struct weir__overdue *overdue,
     copy->nodes[0] = (struct weir__claimed_node){
         .size = node->size,
         .lo = node->lo,
-        .ended = node->ended,
+        .ended = node->crashes.len > 0 ? 0 : node->ended,
         .is_mixed = node->is_mixed,
         .lease = copy,
     };

@@ -62,13 +62,15 @@ struct weir__claimed_node {
     struct weir__request start; /* of a suspect: its node has one slot */
     struct weir__run *starting; /* NULL: none is on its way */
     char name[WEIR__NODE_LEN];
-    uint32_t size;        /* slots */
-    uint32_t lo;          /* first slot */
-    uint32_t pack;        /* index into its lease's packs */
-    uint32_t alone;       /* slot + 1: only this one is here; 0: all */
-    uint32_t ended;       /* leases that count and are not in the record yet */
-    int64_t due_ms;       /* server time; of its first slot */
-    bool is_mixed;        /* its pack is */
+    uint32_t size;  /* slots */
+    uint32_t lo;    /* first slot */
+    uint32_t pack;  /* index into its lease's packs */
+    uint32_t alone; /* slot + 1: only this one is here; 0: all */
+    uint32_t ended; /* leases that count and are not in the record yet */
+    struct weir__buf crashes; /* of a suspect that started: the attempts of its
+                                 run's record, with these */
+    int64_t due_ms;           /* server time; of its first slot */
+    bool is_mixed;            /* its pack is */
     bool is_laned;        /* its jobs are of a lane (scripts/lib/lanes.lua) */
     const uint8_t *table; /* of its slots, in its lease; NULL: all are due
                              then */
@@ -509,6 +511,15 @@ double weir__score_read(const char *text);
 /* The name in what a claim noted of its worker: in a cluster the identity of a
  * node stands behind an @. "": that is no name. */
 struct weir_slice weir__worker_name(struct weir_slice noted);
+
+/* Add crashes to attempts of a record, `crashes` at most: the pairs of ms and
+ * worker from `from` on (lib/crashes.lua). If there are fewer the first ones
+ * were at `otherwise_ms`, of a worker that is not known; 0: they are left out.
+ * `attempts` borrows from `buf`, which is overwritten; without memory it stays
+ * as it is. */
+void weir__add_crashes(const struct redisReply *reply, size_t from,
+                       uint32_t crashes, int64_t otherwise_ms,
+                       struct weir_slice *attempts, struct weir__buf *buf);
 
 /* --- delay/list.c --------------------------------------------------------- */
 

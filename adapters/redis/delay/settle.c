@@ -102,8 +102,9 @@ static bool note_ending(struct weir__delay_topic *topic, struct weir__run *run,
     if (run->record.cron.len > 0)
         topic->has_ticks = true;
     else if (!is_expired)
-        weir__attempts_note(topic->base.store, run, node->ended, &run->record,
-                            &topic->shared->scratch[1]);
+        weir__attempts_note(topic->base.store, run,
+                            node->crashes.len > 0 ? 0 : node->ended,
+                            &run->record, &topic->shared->scratch[1]);
     if (away != NULL) {
         note_origin(topic, run, &topic->shared->scratch[0]);
         run->record.unique = (struct weir_slice){0}; /* which is of its topic */

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 #include <string.h>
 
+#include "adapters/msgpack/attempts.h"
 #include "adapters/redis/delay/backlog.h"
 #include "adapters/redis/pack.h"
 #include "core/assert.h"
+#include "core/lane.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -11,6 +13,48 @@
  * ran when this worker died. */
 
 /* --- starting ----------------------------------------------------------- */
+
+static struct weir_attempt crash_at(int64_t ms)
+{
+    return (struct weir_attempt){.outcome = WEIR_ATTEMPT_CRASH,
+                                 .ended_ms = ms < 0 ? 0 : ms};
+}
+
+void weir__add_crashes(const struct redisReply *reply, size_t from,
+                       uint32_t crashes, int64_t otherwise_ms,
+                       struct weir_slice *attempts, struct weir__buf *buf)
+{
+    struct weir_attempt all[2 * WEIR_MAX_ATTEMPTS];
+    size_t count = weir__attempts_read(*attempts, all), end = from;
+    struct weir_slice worker;
+    int64_t ms;
+
+    if (crashes > WEIR_MAX_ATTEMPTS)
+        crashes = WEIR_MAX_ATTEMPTS;
+    while (weir__reply_int(reply, end, &ms) &&
+           weir__reply_str(reply, end + 1, &worker))
+        end += 2;
+    if ((end - from) / 2 > crashes)
+        from = end - 2 * (size_t)crashes;
+    for (size_t i = (end - from) / 2; i < crashes && otherwise_ms > 0; i++)
+        all[count++] = crash_at(otherwise_ms);
+    for (; from < end; from += 2) {
+        (void)weir__reply_int(reply, from, &ms);
+        (void)weir__reply_str(reply, from + 1, &worker);
+        all[count] = crash_at(ms);
+        all[count++].worker = weir__worker_name(worker);
+    }
+    weir__buf_reset(buf);
+    weir__attempts_write(buf, all, count);
+    if (!buf->failed)
+        *attempts = weir__buf_slice(buf);
+}
+
+/* By the server's clock, about. */
+static int64_t claimed_ms(const struct weir__run *run)
+{
+    return run->due_ms + weir__run_late_us(run, run->claimed_ns) / 1000;
+}
 
 static void on_started(struct weir__request *request, int code,
                        const struct redisReply *reply)
@@ -28,6 +72,9 @@ static void on_started(struct weir__request *request, int code,
         code = WEIR_ESERVER;
     if (code == WEIR_OK && is_noted == 0)
         code = WEIR_ENOTFOUND;
+    if (code == WEIR_OK && node->ended > 0)
+        weir__add_crashes(reply, 1, node->ended, claimed_ms(run),
+                          &run->record.attempts, &node->crashes);
     if (topic->base.user != NULL)
         topic->base.store->events.started(topic->base.user, run, code);
 }

@@ -25,13 +25,14 @@ weir_attempt_outcome_name(enum weir_attempt_outcome outcome);
 
 #define WEIR_MAX_ATTEMPTS 8 /* of a job that are kept: the last ones */
 
-/* An attempt at a job that did not finish it. One that ended with its lease is
- * told by the next one that was not done: several such have one time. */
+/* An attempt at a job that did not finish it. A crash is written by the next
+ * attempt that is not done. If the server no longer knows more of a crash, its
+ * time is that of the next attempt, and its worker is empty. */
 struct weir_attempt {
     enum weir_attempt_outcome outcome;
-    int64_t ended_ms; /* server time; of a crash: when that was noticed */
-    struct weir_slice error;  /* why, 200 bytes at most; may be empty */
-    struct weir_slice worker; /* its name; empty: not known, as of a crash */
+    int64_t ended_ms;        /* server time; of a crash: when its lease ended */
+    struct weir_slice error; /* why, 200 bytes at most; may be empty */
+    struct weir_slice worker; /* its name; empty: not known */
 };
 
 /* The attempts of a job that is shown or listed, oldest first: the last `cap`

@@ -31,8 +31,10 @@ void model_init(struct model *model, int64_t now_us)
 
 void model_fini(struct model *model)
 {
-    for (size_t i = 0; i < model->pack_count; i++)
+    for (size_t i = 0; i < model->pack_count; i++) {
+        text_free(&model->packs[i]->crashes);
         free(model->packs[i]);
+    }
     free(model->packs);
     free(model->live);
     free(model->dead);
@@ -362,6 +364,51 @@ static void suspect(struct model *model, struct job *job)
         job->ended++;
 }
 
+/* A line for the node, as lib/crashes.lua writes it; 4 KiB of them stay. */
+static void note_crash(struct model *model, uint64_t token,
+                       const struct job *first)
+{
+    const struct lease *lease = model_lease(model, token);
+    struct text *lines = &first->pack->crashes, rest = {0};
+    const char *worker =
+        lease == NULL ? NULL : strstr(text_of(&lease->held), " @");
+    int64_t ms = model_now_ms(model);
+
+    if (lease != NULL && lease->deadline_ms < ms)
+        ms = lease->deadline_ms;
+    worker = worker == NULL ? "" : worker + 2;
+    text_format(lines, "%u %u %lld %.*s\n", first->lo, first->hi, (long long)ms,
+                (int)strcspn(worker, "@ "), worker);
+    if (lines->len <= 4096)
+        return;
+    text_str(&rest, lines->ptr + lines->len - 4096);
+    text_free(lines);
+    *lines = rest;
+}
+
+void model_tell_crashes(const struct job *job, struct text *answer)
+{
+    size_t most = job->ended < 8 ? job->ended : 8, count = 0;
+    const char *line = text_of(&job->pack->crashes);
+    char told[4096 / 8][48];
+
+    for (size_t len; *line != '\0'; line += len + 1) {
+        char one[64];
+        unsigned lo, hi;
+        long long ms;
+        int at;
+
+        len = strcspn(line, "\n");
+        (void)snprintf(one, sizeof(one), "%.*s", (int)len, line); /* fits */
+        if (sscanf(one, "%u %u %lld%n", &lo, &hi, &ms, &at) == 3 &&
+            lo <= job->slot && job->slot <= hi)
+            (void)snprintf(told[count++], sizeof(told[0]), " %lld %s", ms,
+                           one[at + 1] == '\0' ? "''" : one + at + 1);
+    }
+    for (size_t i = count > most ? count - most : 0; i < count; i++)
+        text_str(answer, told[i]);
+}
+
 size_t model_give_back(struct model *model, uint64_t token, size_t most,
                        bool is_crash, long long *ret_jobs,
                        long long *ret_spared)
@@ -376,6 +423,9 @@ size_t model_give_back(struct model *model, uint64_t token, size_t most,
     for (size_t i = 0; i < count; i++) {
         unsigned lo = nodes[i]->lo, hi = nodes[i]->hi;
         bool is_one_due = !nodes[i]->pack->is_mixed || nodes[i]->is_single;
+
+        if (is_crash && (nodes[i]->ended == 0 || nodes[i]->is_started))
+            note_crash(model, token, nodes[i]);
 
         for (unsigned slot = lo; slot <= hi; slot++) {
             struct job *job = &nodes[i]->pack->jobs[slot];

@@ -75,6 +75,7 @@ struct pack {
     char form;        /* of `when`: r a p q s t */
     unsigned lead_ms; /* s t: how far its base is before the first job */
     int64_t added_ms, first_ms; /* when, and what slot 0 was due then */
+    struct text crashes;        /* lines of its leases that ended and count */
     struct job jobs[];
 };
 
@@ -406,6 +407,9 @@ bool model_place(const struct model *model, struct id id, uint32_t *ret_place);
 /* The id under which a job goes. */
 struct id job_id(const struct job *job);
 void id_text(struct id id, char ret_text[24]);
+/* When the last crashes of a job were, and whose: " MS WORKER" for each. */
+void model_tell_crashes(const struct job *job, struct text *answer);
+
 void node_text(struct node node, char ret_text[SEQ_LEN + 5]);
 void seq_text(uint32_t pack, char ret_text[SEQ_LEN + 1]);
 

@@ -21,7 +21,9 @@ void model_start(struct model *model, const struct start_call *call,
     job->is_started = true;
     model->started[call->worker] =
         (struct start){call->node, call->token, job->ended};
-    text_str(answer, "(1)");
+    text_str(answer, "(1");
+    model_tell_crashes(job, answer);
+    text_str(answer, ")");
 }
 
 /* What recall says where nobody ran anything, and there are no schedules. */

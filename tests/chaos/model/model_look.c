@@ -42,16 +42,25 @@ static struct job *named(const struct model *model,
 }
 
 static void describe(const struct model *model, const struct job *job,
-                     int64_t due_ms, struct text *answer)
+                     int64_t due_ms, bool tells_crashes, struct text *answer)
 {
     bool is_due = job->due_ms <= model_now_ms(model);
 
-    text_format(answer, "(%s %lld %u %u)",
+    text_format(answer, "(%s %lld %u %u",
                 job->state == RUNS ? "running"
                 : is_due           ? "ready"
                                    : "scheduled",
                 job->state == RUNS ? -1LL : (long long)due_ms, job->ended,
                 job->slot);
+    if (tells_crashes && job->ended > 0) {
+        struct text crashes = {0};
+
+        model_tell_crashes(job, &crashes);
+        text_format(answer, " '' '' '' (%s)",
+                    crashes.len > 0 ? text_of(&crashes) + 1 : "");
+        text_free(&crashes);
+    }
+    text_str(answer, ")");
 }
 
 /* Its own node, and what is left of the one that it was in. */
@@ -87,7 +96,7 @@ static void change(struct model *model, const struct slot_call *call,
         due_ms = call->is_absolute ? call->ms : now_ms + call->ms;
     if (call->verb == RESCHEDULE && due_ms < now_ms)
         due_ms = now_ms;
-    describe(model, job, due_ms, answer);
+    describe(model, job, due_ms, call->verb == SHOW, answer);
     if (call->verb == RESCHEDULE && job->state == WAITS)
         reschedule(model, job, due_ms);
     if (call->verb != DELETE)

@@ -298,6 +298,15 @@ static void check_started(struct run *run)
                        (unsigned long long)start->token);
         add_line(&wanted, name, value);
     }
+    for (size_t i = 0; i < run->model.pack_count; i++) {
+        const struct pack *pack = run->model.packs[i];
+        char field[SEQ_LEN + 2] = "!";
+
+        if (pack->crashes.len == 0)
+            continue;
+        seq_text(pack->number, field + 1);
+        add_line(&wanted, field, text_of(&pack->crashes));
+    }
     read_lines(run, "started", true, false, &got);
     compare(run, "the started", &wanted, &got);
 }

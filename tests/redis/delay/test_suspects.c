@@ -2,6 +2,7 @@
 #include <signal.h>
 #include <stdio.h>
 
+#include "adapters/msgpack/attempts.h"
 #include "adapters/redis/conn/private.h"
 #include "adapters/redis/delay/private.h"
 #include "core/text.h"
@@ -242,4 +243,110 @@ TEST(it_says_nothing_of_suspects_that_it_settled_or_gave_back)
     host_close(one);
     come_back("w1");
     EXPECT_STR("", world_log);
+}
+
+/* --- what is told of crashes ---------------------------------------------- */
+
+struct told {
+    bool is_there;
+    char text[512]; /* "OUTCOME WORKER", a comma between */
+    int64_t at_ms[WEIR_MAX_ATTEMPTS];
+};
+
+static void on_told(int code, const struct weir_job_info *info, void *arg)
+{
+    struct told *told = arg;
+    struct weir_attempt attempts[WEIR_MAX_ATTEMPTS];
+    size_t count, len = 0;
+
+    EXPECT_INT(WEIR_OK, code);
+    count = weir__attempts_read(info->attempts, attempts);
+    told->is_there = true;
+    for (size_t i = 0; i < count; i++) {
+        told->at_ms[i] = attempts[i].ended_ms;
+        len += (size_t)snprintf(
+            told->text + len, sizeof(told->text) - len, "%s%s %.*s",
+            i > 0 ? ", " : "", weir_attempt_outcome_name(attempts[i].outcome),
+            (int)attempts[i].worker.len,
+            (const char *)attempts[i].worker.ptr); /* fits */
+    }
+}
+
+static struct told tell(struct host *host, const char *id)
+{
+    struct told told = {0};
+
+    EXPECT_INT(WEIR_OK, host->store->ops->show(host->topic, weir__slice_str(id),
+                                               on_told, &told));
+    AWAIT(told.is_there);
+    return told;
+}
+
+/* The worker dies with a job that it started. */
+static void die_with(struct host *host, const char *id)
+{
+    EXPECT_INT(WEIR_OK, host_start(host, run_of(host, id)));
+    host_close(host);
+}
+
+TEST(each_crash_is_told_with_its_own_time_and_worker)
+{
+    struct told told;
+    struct weir__run *run;
+    struct host *host;
+
+    open_with_suspects();
+    die_with(worker_with("w1", 3), "b");
+    host = worker_with("w2", 3);
+    EXPECT_STR("crash first", tell(host, "a").text);
+    EXPECT_STR("crash first, crash w1", tell(host, "b").text);
+    die_with(host, "b");
+    host = worker_with("w3", 3);
+    told = tell(host, "b");
+    EXPECT_STR("crash first, crash w1, crash w2", told.text);
+    EXPECT_TRUE(told.at_ms[0] > 0 && told.at_ms[0] < told.at_ms[1] &&
+                told.at_ms[1] < told.at_ms[2]);
+    run = run_of(host, "b");
+    EXPECT_INT(WEIR_OK, host_start(host, run));
+    run->verdict = WEIR_RETRY;
+    run->delay_ms = 3600000;
+    host_settle(host, run, WEIR__OUTCOME_RETRY);
+    AWAIT(host->settled == 1);
+    EXPECT_STR("crash first, crash w1, crash w2, retry w3",
+               tell(host, "b").text);
+    EXPECT_STR("crash first", tell(host, "a").text);
+}
+
+/* Its first line is gone, as all of `started` may be. */
+TEST(a_crash_of_which_nothing_is_known_any_more_is_told_without_a_worker)
+{
+    struct weir__run *run;
+    struct host *host;
+
+    open_with_suspects();
+    die_with(worker_with("w1", 3), "b");
+    EXPECT_INT(1, redis_int(proc, "DEL weir:{t}:started"));
+    host = worker_with("w2", 3);
+    run = run_of(host, "b");
+    EXPECT_INT(WEIR_OK, host_start(host, run));
+    run->delay_ms = 3600000;
+    host_settle(host, run, WEIR__OUTCOME_RETRY);
+    AWAIT(host->settled == 1);
+    EXPECT_STR("crash , crash w1, retry w2", tell(host, "b").text);
+}
+
+/* What anybody may have written there. */
+TEST(lines_of_crashes_that_are_none_are_passed_over)
+{
+    struct host *host;
+
+    open_with_suspects();
+    host = worker_with("w1", 3);
+    (void)redis_text(proc, "EVAL %s 1 weir:{t}:started",
+                     "for _, field in ipairs(redis.call('HKEYS', KEYS[1])) do "
+                     "redis.call('HSET', KEYS[1], field, '0 255 x w\\n0 255 "
+                     "99999999999999999"
+                     " w\\n\\n0 999 5 w2\\n0 1') end");
+    EXPECT_TRUE(tell(host, "a").text[0] != '\0');
+    EXPECT_INT(WEIR_OK, host_start(host, run_of(host, "a")));
 }

@@ -141,8 +141,11 @@ local function fates()
       delay = delay_of(job, record)
       if not delay then change.reason = 'exhausted' end
     end
-    return write_anew(record, sub(job.of.node, 1, 12), job.ended, change, now,
-                      worker), delay
+    --#include crashes
+    local seq = sub(job.of.node, 1, 12)
+    local crashes = crashes_of(KEYS[12], seq, job.slot, job.ended)
+    return write_anew(record, seq, job.ended, crashes, change, now, worker),
+           delay
   end
   return record_of, rewrite, settings.max_dead
 end

@@ -235,7 +235,10 @@ local function open_node(node, told)
         ending[#ending + 1] = char(slot)
         ends[at + 1], ends[at + 2], ends[at + 3] = base + slot, id, ''
         if why ~= 'expired' then
-          ends[at + 3] = write_anew(record, seq, ended, { reason = why }, now)
+          --#include crashes
+          local crashes = crashes_of(started, seq, slot, ended)
+          ends[at + 3] = write_anew(record, seq, ended, crashes,
+                                    { reason = why }, now)
         end
       else
         tell(node, slot, due, ended, record, id, is_made, is_mixed)

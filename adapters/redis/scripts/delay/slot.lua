@@ -15,7 +15,8 @@
 --       { scheduled|ready|running|dead, due ms or -1, leases that
 --       ended and count (suspect.lua), slot }, of a running one, where these
 --       keys are given, behind that ms until its lease ends, when it was
---       claimed (0: not known) and by whom (held.lua; '': not known); of a
+--       claimed (0: not known) and by whom (held.lua; '': not known); to show a
+--       suspect, { ms and worker of each crash... } in the eighth place; of a
 --       rescheduled job the state before and the new due time. An error where
 --       that is no time of at most 13 digits, the slot none, or the job waits
 --       in a mixed pack and `due` is not given: nothing was done
@@ -91,6 +92,16 @@ local function tell_lease(lease, held)
   end
 end
 if running and KEYS[12] and not deletes then tell_lease(KEYS[11], KEYS[12]) end
+if verb == 'show' and reply[3] > 0 then
+  --#include crashes
+  local told = {}
+  for _, crash in ipairs(crashes_of(prefix .. 'started', seq, job.slot,
+                                    reply[3])) do
+    told[#told + 1], told[#told + 2] = crash[1], crash[4]
+  end
+  for i = 5, 7 do reply[i] = reply[i] or '' end
+  reply[8] = told
+end
 if not deletes and not (reschedules and not running) then return reply end
 if sub(id, -5) == '@next' then -- one that rests has none
   local value = redis.pcall('HGET', prefix .. 'cron', sub(id, 1, -6))

@@ -12,16 +12,17 @@ local function forget_held(held, token) redis.pcall('HDEL', held, token) end
 
 -- A function that says when a node of this claim was due, `now` where nothing
 -- tells it, whether it was claimed with others of its pack, and whether it is
--- known here. Behind that the time of the claim in ms; nil: nothing tells it.
+-- known here. Behind that the time of the claim in ms and the worker; nil:
+-- nothing tells it.
 local function read_held(held, token, now)
   local bytes = redis.pcall('HGET', held, token)
   local flat = type(bytes) == 'string' and table_of(bytes) or {}
-  local by_pack, since = {}, nil
+  local by_pack, since, worker = {}, nil, nil
   for i = 1, #flat - 1, 2 do
     local name, due = flat[i], tonumber(flat[i + 1])
     local lo, hi = node_bounds(type(name) == 'string' and name or '')
     if type(name) == 'string' and byte(name) == 64 then -- '@'
-      since = due
+      since, worker = due, sub(name, 2)
     elseif lo and due then
       local seq = sub(name, 1, 12)
       by_pack[seq] = by_pack[seq] or {}
@@ -35,5 +36,5 @@ local function read_held(held, token, now)
       end
     end
     return now, lo < hi, false
-  end, since
+  end, since, worker
 end

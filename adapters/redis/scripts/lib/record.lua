@@ -130,8 +130,8 @@ local function cut(text, most)
 end
 
 -- The last eight attempts that did not finish the job: those before, so many
--- leases that ended, and `own`, if any.
-local function attempts_with(before, ended, own, now)
+-- leases that ended, of which `crashes` tells more, and `own`, if any.
+local function attempts_with(before, ended, crashes, own, now)
   local list = {}
   for _, one in ipairs(type(before) == 'table' and before or {}) do
     local at, outcome, why, who
@@ -141,7 +141,10 @@ local function attempts_with(before, ended, own, now)
       list[#list + 1] = { at, outcome, cut(why, 200), cut(who, 40) }
     end
   end
-  for _ = 1, min(ended, 8) do list[#list + 1] = { now, 3, '', '' } end
+  for _ = #crashes + 1, min(ended, 8) do
+    list[#list + 1] = { now, 3, '', '' }
+  end
+  for _, crash in ipairs(crashes) do list[#list + 1] = crash end
   list[#list + 1] = own
   while #list > 8 do table.remove(list, 1) end
   return list
@@ -149,8 +152,9 @@ end
 
 -- The bytes of a record that is written anew. `change` has any of `outcome` (of
 -- a run that failed: 0 retried, 1 timed out, 2 failed), `error`, `reason` of a
--- dead one, `snoozes`; `ended` leases are crashes from now on.
-local function write_anew(record, seq, ended, change, now, worker)
+-- dead one, `snoozes`; `ended` leases, with `crashes` of them, are crashes from
+-- now on.
+local function write_anew(record, seq, ended, crashes, change, now, worker)
   local options, own = {}, nil
   for name, value in pairs(record.options or {}) do
     if FORMS[name] or name == 'attempts' then options[name] = value end
@@ -169,7 +173,8 @@ local function write_anew(record, seq, ended, change, now, worker)
     own = { now, change.outcome, text, worker }
   end
   if own or ended > 0 then
-    options.attempts = attempts_with(options.attempts, ended, own, now)
+    options.attempts = attempts_with(options.attempts, ended, crashes, own,
+                                     now)
   end
   return '\152\1' .. cmsgpack.pack(a, f, t, c + ended,
                                    s + (change.snoozes or 0), options) ..
