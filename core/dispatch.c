@@ -316,18 +316,19 @@ bool weir__dispatch(struct weir__reactor *reactor)
 
 /* What the handler promised with DONE is not durable: run it again. */
 static void flush_failed(struct weir__lane *lane,
-                         const struct weir__handler *handler)
+                         const struct weir__handler *handler, bool is_short)
 {
     weir__log(lane->reactor->options.log, WEIR_LEVEL_ERROR,
-              "%s: the handler could not flush, its finished jobs are retried",
-              lane->name);
+              "%s: the handler could not flush, its finished jobs %s",
+              lane->name,
+              is_short ? "wait for 1 s and lose no attempt" : "are retried");
     for (struct weir__run *run = lane->ran.first; run != NULL;
          run = run->next) {
         if (run->handler != handler || run->verdict != WEIR_DONE)
             continue;
-        run->verdict = WEIR_RETRY;
         weir__follows_fini(&run->follows);
-        run->job.host->job_set_reason(&run->job, "flush failed");
+        run->verdict = is_short ? weir_snooze(&run->job, WEIR__SHORT_MS)
+                                : weir_retry(&run->job, "flush failed");
     }
 }
 
@@ -428,7 +429,7 @@ static void flush(struct weir__lane *lane, const struct weir__handler *handler)
     reactor->now_ns = clock_of(reactor);
     watch(reactor, &call, reactor->now_ns - began_ns);
     if (rc != 0)
-        flush_failed(lane, handler);
+        flush_failed(lane, handler, rc == WEIR_SNOOZE);
 }
 
 static void flush_all(struct weir__lane *lane)

@@ -30,6 +30,7 @@
 #include "core/ticket.h"
 
 enum {
+    WEIR__SHORT_MS = 1000,     /* snooze of a job that lacked memory */
     WEIR__CLAIM_MAX = 1024,    /* most jobs in one claim: four whole packs */
     WEIR__HOLD_MAX = 4096,     /* most jobs held with automatic prefetch */
     WEIR__HOLD_FIRST = 16,     /* before the handler's speed is known */

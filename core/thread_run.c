@@ -8,10 +8,7 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-enum {
-    AHEAD_MAX = 1024, /* thread runs that wait for a thread */
-    SHORT_MS = 1000   /* to wait where this worker has no memory */
-};
+enum { AHEAD_MAX = 1024 }; /* thread runs that wait for a thread */
 
 /* --- the copy ------------------------------------------------------------- */
 
@@ -124,7 +121,7 @@ void weir__thread_run_begin(struct weir__run *run)
         run->job.host->job_log(&run->job, WEIR_LEVEL_WARN,
                                "out of memory; the job waits for a second and "
                                "loses no attempt");
-        weir__run_ended(run, weir_snooze(&run->job, SHORT_MS));
+        weir__run_ended(run, weir_snooze(&run->job, WEIR__SHORT_MS));
         return;
     }
     run->thread_run->weight = run->lane->options->weight;

@@ -15,8 +15,9 @@
  * The rows of a turn are one transaction that is committed, and on the disk,
  * before the turn's verdicts leave the process. A job that comes again, because
  * its worker died in between, finds its row there: that is done as well. While
- * somebody else writes to the database jobs are snoozed; when writing fails the
- * turn's jobs run again. Readers are never in the way, nor is one in theirs
+ * somebody else writes to the database, or this worker lacks memory or
+ * descriptors, jobs are snoozed; when writing fails otherwise the turn's jobs
+ * are retried. Readers are never in the way, nor is one in theirs
  * (write-ahead log). */
 
 #include <errno.h>
@@ -37,6 +38,7 @@ struct archive {
     sqlite3 *db;
     sqlite3_stmt *insert;
     bool has_failed; /* some row of this turn could not be written */
+    bool was_short;  /* this worker lacked memory or descriptors for it */
     char *json;      /* of the body; kept from job to job */
     size_t json_cap;
 };
@@ -247,7 +249,8 @@ static enum weir_verdict retry(struct archive *archive, struct weir_job *job)
 {
     char why[200];
 
-    if (is_short(archive->db))
+    archive->was_short = is_short(archive->db);
+    if (archive->was_short)
         return weir_snooze(job, BUSY_MS);
     (void)snprintf(why, sizeof(why), "archive: %s",
                    sqlite3_errmsg(archive->db)); /* cut */
@@ -294,7 +297,9 @@ static enum weir_verdict run(void *self, struct weir_job *job)
     if (!weir_job_origin(job, &origin))
         return weir_fail(job, "archive: the job did not come by on_dead");
     if (archive->has_failed)
-        return weir_retry(job, "archive: an earlier row failed");
+        return archive->was_short
+                   ? weir_snooze(job, BUSY_MS)
+                   : weir_retry(job, "archive: an earlier row failed");
     verdict = begin(archive, job);
     return verdict == WEIR_DONE ? write_row(archive, job, &origin) : verdict;
 }
@@ -306,14 +311,16 @@ static int flush(void *self)
     bool has_failed = archive->has_failed;
 
     archive->has_failed = false;
-    if (!has_failed && is_open)
+    if (!has_failed && is_open) {
         has_failed =
             sqlite3_exec(archive->db, "COMMIT", NULL, NULL, NULL) != SQLITE_OK;
+        archive->was_short = has_failed && is_short(archive->db);
+    }
     if (!has_failed)
         return 0;
     if (sqlite3_get_autocommit(archive->db) == 0)
         (void)sqlite3_exec(archive->db, "ROLLBACK", NULL, NULL, NULL);
-    return WEIR_ESYSTEM;
+    return archive->was_short ? WEIR_SNOOZE : WEIR_ESYSTEM;
 }
 
 WEIR_PLUGIN_EXPORT = {

@@ -21,7 +21,12 @@
 #include <unistd.h>
 #include <weir/plugin.h>
 
-enum { BUF_FIRST_CAP = 4096, BUF_FULL = 256 * 1024, WAIT_MS = 1000 };
+enum {
+    BUF_FIRST_CAP = 4096,
+    BUF_FULL = 256 * 1024,
+    WAIT_MS = 1000, /* for a full pipe */
+    SHORT_MS = 1000 /* until a job that lacked memory runs again */
+};
 
 struct echo {
     int fd;
@@ -208,7 +213,7 @@ static enum weir_verdict run(void *self, struct weir_job *job)
 
     if (!append_line(echo, job)) {
         echo->len = before; /* no half lines */
-        return weir_retry(job, "echo: out of memory");
+        return weir_snooze(job, SHORT_MS);
     }
     if (echo->len >= BUF_FULL)
         write_out(echo);

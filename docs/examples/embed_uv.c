@@ -55,7 +55,7 @@ static enum weir_verdict run(void *self, struct weir_job *job)
     struct work *work = malloc(sizeof(*work));
 
     if (work == NULL)
-        return weir_retry(job, "out of memory");
+        return weir_snooze(job, 1000); /* out of memory: no attempt is lost */
     work->host = self;
     work->handle = weir_job_handle(job);
     if (!weir_job_i64(job, "order", &work->order)) {

@@ -172,6 +172,22 @@ TEST(what_was_not_durable_is_not_done)
     EXPECT_INT(2, flushes);
 }
 
+/* With the ladder none a retry would be the job's death. */
+TEST(what_was_not_durable_for_lack_of_memory_loses_no_attempt)
+{
+    open_with_ladder("none");
+    flush_rc = WEIR_SNOOZE;
+    mem_store_add(store, "a", 0, NULL, true);
+    (void)settle_down();
+    EXPECT_STR("waiting", mem_store_job(store, "a")->state);
+    EXPECT_INT(0, mem_store_job(store, "a")->counters.attempt);
+    EXPECT_INT(1, mem_store_job(store, "a")->counters.snoozes);
+    EXPECT_CONTAINS("wait for 1 s and lose no attempt", last_log);
+    flush_rc = 0;
+    pass(1100);
+    EXPECT_STR("gone", mem_store_job(store, "a")->state);
+}
+
 static enum weir_verdict fail_for_good(struct weir_job *job)
 {
     return weir_fail(job, "no use");

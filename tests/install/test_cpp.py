@@ -84,11 +84,20 @@ def what_a_handler_throws_is_its_verdict(place):
             ("snooze", ["SNOOZE", None]),
             ("handle", ["RETRY", "thrown with a handle"]),
             ("dropped", ["RETRY", "the handle was dropped"]),
+            ("denied", ["RETRY", "a file: Permission denied"]),
             ("flush", ["RETRY", "flush failed"])):
         expect(wanted, verdict(place, path, what))
     blocking = plugin(place, "throws", "-DBLOCKING", "blocking.so")
     expect(["RETRY", "the till is locked"], verdict(place, blocking, "error"))
     expect(["FAIL", "no till at all"], verdict(place, blocking, "failure"))
+
+
+@test
+def what_a_handler_lacks_costs_its_job_no_attempt(place):
+    install(place)
+    path = plugin(place, "throws")
+    for what in "memory", "files", "threads", "refused", "short":
+        expect(["SNOOZE", None], verdict(place, path, what), what)
 
 
 @test

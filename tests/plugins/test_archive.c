@@ -299,6 +299,33 @@ TEST(on_a_full_disk_no_job_is_lost)
     weir_trial_free(trial);
 }
 
+/* SQLite may have so many bytes more: rows and commits fail in turn. */
+TEST(without_memory_no_job_loses_an_attempt)
+{
+    struct weir_trial *trial = open_archive();
+    uint64_t token = 0;
+    char id[20];
+
+    for (int bytes = 0; bytes < 32768; bytes += 256) {
+        for (int i = 0; i < 10; i++) {
+            struct weir_origin origin = origin_of("42", ++token);
+
+            (void)snprintf(id, sizeof(id), "%d", (int)token);
+            add(trial, id, &origin);
+        }
+        (void)sqlite3_hard_heap_limit64(sqlite3_memory_used() + bytes);
+        weir_trial_advance(trial, 2000);
+        (void)sqlite3_hard_heap_limit64(0);
+        weir_trial_advance(trial, 2000);
+        EXPECT_INT(WEIR_TRIAL_DONE, weir_trial_state(trial, id));
+    }
+    for (size_t i = 0; i < weir_trial_run_count(trial); i++)
+        EXPECT_TRUE(weir_trial_run_at(trial, i)->verdict != WEIR_RETRY);
+    EXPECT_TRUE(weir_trial_run_count(trial) > token);
+    EXPECT_STR("1280", ask("SELECT count(*) FROM dead"));
+    weir_trial_free(trial);
+}
+
 static void expect_refusal(const char *option, const char *part)
 {
     const char *const values[] = {option};

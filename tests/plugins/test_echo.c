@@ -178,15 +178,15 @@ TEST(echo_prints_large_bodies_whole)
     close_echo(&echo);
 }
 
-TEST(echo_retries_a_job_whose_body_cannot_be_read_and_leaves_no_half_line)
+TEST(echo_snoozes_a_job_it_has_no_memory_for_and_leaves_no_half_line)
 {
     struct echo echo;
     struct fake_job job = job_of("a", "1");
 
     open_echo(&echo);
     job.is_out_of_memory = true;
-    EXPECT_INT(WEIR_RETRY, run(&echo.bound, &job));
-    EXPECT_STR("echo: out of memory", job.reason);
+    EXPECT_INT(WEIR_SNOOZE, run(&echo.bound, &job));
+    EXPECT_INT(1000, job.delay_ms);
     EXPECT_INT(0, flush(&echo.bound));
     EXPECT_STR("", written(&echo));
     close_echo(&echo);

@@ -171,8 +171,9 @@ struct weir_plugin {
 
     /* The verdicts of this turn are about to leave the process: make durable
      * what they promise (flush buffers). Called once per turn and instance
-     * that ran. Returns 0; otherwise the turn's DONE verdicts become retries
-     * with the reason "flush failed". May be NULL. */
+     * that ran. Returns 0. WEIR_SNOOZE, of a worker that lacks memory or
+     * descriptors: the turn's DONE verdicts become snoozes of 1 s. Otherwise
+     * they become retries with the reason "flush failed". May be NULL. */
     int (*flush)(void *self);
 
     /* Release the instance. No call comes after it. May be NULL. */

@@ -7,7 +7,10 @@
  * is.
  *
  * No exception leaves a handler: it becomes a retry with what() as its reason,
- * a weir::failure a job that is dead at once. Views are borrowed as the C
+ * a weir::failure a job that is dead at once. If this worker lacks memory,
+ * descriptors or threads (std::bad_alloc, a std::system_error of EMFILE, ENFILE,
+ * EAGAIN or ENOMEM, a weir::error of WEIR_ENOMEM), the job comes back after 1 s
+ * and loses no attempt. Views are borrowed as the C
  * headers say: what is read of a job until its run is over. */
 
 #include <cstdint>
@@ -17,6 +20,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -367,6 +371,21 @@ struct blocks<H, std::void_t<decltype(H::is_blocking)>>
     : std::bool_constant<H::is_blocking> {
 };
 
+/* Of what this worker lacks: the job is not to blame for it. */
+inline weir_verdict put_off(weir_job *job, const char *what) noexcept
+{
+    weir_job_log(job, WEIR_LEVEL_WARN, what);
+    return weir_snooze(job, 1000);
+}
+
+inline bool is_short(const std::error_code &code) noexcept
+{
+    return code == std::errc::too_many_files_open ||
+           code == std::errc::too_many_files_open_in_system ||
+           code == std::errc::resource_unavailable_try_again ||
+           code == std::errc::not_enough_memory;
+}
+
 /* What `fn` returns; what it throws is a verdict, too, for `job`. */
 template <class F> weir_verdict guard(weir_job *job, F fn) noexcept
 {
@@ -374,6 +393,14 @@ template <class F> weir_verdict guard(weir_job *job, F fn) noexcept
         return fn();
     } catch (const failure &thrown) {
         return weir_fail(job, thrown.what());
+    } catch (const std::bad_alloc &) {
+        return put_off(job, "out of memory");
+    } catch (const std::system_error &thrown) {
+        return is_short(thrown.code()) ? put_off(job, thrown.what())
+                                       : weir_retry(job, thrown.what());
+    } catch (const error &thrown) {
+        return thrown.code() == WEIR_ENOMEM ? put_off(job, thrown.what())
+                                            : weir_retry(job, thrown.what());
     } catch (const std::exception &thrown) {
         return weir_retry(job, thrown.what());
     } catch (...) {
@@ -478,6 +505,11 @@ template <class H> int flush(void *self) noexcept
     try {
         static_cast<H *>(self)->flush();
         return WEIR_OK;
+    } catch (const std::bad_alloc &) {
+        return WEIR_SNOOZE;
+    } catch (const std::system_error &thrown) {
+        return is_short(thrown.code()) ? static_cast<int>(WEIR_SNOOZE)
+                                       : WEIR_ESYSTEM;
     } catch (...) {
         return WEIR_ESYSTEM;
     }

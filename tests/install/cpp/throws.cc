@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* A plugin whose handler throws what its option says. With BARE it is called
  * from C as it is. */
+#include <cerrno>
+#include <new>
 #include <stdexcept>
 #include <string_view>
+#include <system_error>
 #include <weir/plugin.hpp>
 
 class handler
@@ -31,6 +34,16 @@ class handler
             throw weir::failure("no till at all");
         if (what == "number")
             throw 7;
+        if (what == "memory")
+            throw std::bad_alloc();
+        if (what == "files")
+            throw std::system_error(EMFILE, std::generic_category());
+        if (what == "threads")
+            throw std::system_error(EAGAIN, std::system_category());
+        if (what == "refused")
+            throw weir::error(WEIR_ENOMEM, "cannot be added");
+        if (what == "denied")
+            throw std::system_error(EACCES, std::generic_category(), "a file");
         if (what == "handle") {
             auto dropped = job.handle();
 
@@ -54,6 +67,8 @@ class handler
     {
         if (what == "flush")
             throw std::runtime_error("never seen");
+        if (what == "short")
+            throw std::bad_alloc();
     }
 #endif
 
