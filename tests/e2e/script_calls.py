@@ -45,6 +45,7 @@ def text(value):
 topic = form(rb"[\w.:-]{1,40}")
 name = form(rb"[!-~]{1,128}")
 call_number = form(rb"\d{1,15}(\.\d*)?")
+add_number = form(rb"\d{1,15}\.\d+")
 when = form(rb"[ra]-?\d{1,13}")
 server = form(rb"[0-9a-fA-F]{0,32}( \d*)?")
 lease = number(0, HOUR)
@@ -199,7 +200,7 @@ def locked(run, redis):
 ADD = Call(
     "delay/add", "wait ids meta idle seen p:" + SEQ.decode(), staged,
     (topic, b"t"), (words("delay"), b"delay"), (text, b"slot"),
-    (call_number, b"7.5"), (Told(number(1, 256)), b"1"),
+    (add_number, b"7.5"), (Told(number(1, 256)), b"1"),
     (Told(number(11, 11)), b"11"), (Told(when), b"r0"))
 CLAIM = Call(
     "delay/claim", "wait run lease ids meta idle held due absent", waiting,

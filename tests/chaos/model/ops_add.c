@@ -107,7 +107,7 @@ static void write_lone(struct run *run, const struct add_call *call)
 static void send_add(struct run *run, const struct add_call *call)
 {
     struct caller *caller = &run->caller;
-    char call_slot[16];
+    char call_slot[16], number[32];
 
     call_script(caller, call->is_lone ? SCRIPT_ADD_ONE : SCRIPT_ADD,
                 call->is_lone ? 9 : 6 + call->count,
@@ -123,7 +123,8 @@ static void send_add(struct run *run, const struct add_call *call)
     call_str(caller, call->kind);
     (void)snprintf(call_slot, sizeof(call_slot), "s%u", call->call_slot);
     call_str(caller, call_slot);
-    call_int(caller, call->number);
+    (void)snprintf(number, sizeof(number), "%lld.0", call->number);
+    call_str(caller, number);
     if (call->is_lone)
         write_lone(run, call);
     else

@@ -472,7 +472,7 @@ static void check_seen(struct run *run)
     }
     read_lines(run, "seen", true, false, &got);
     for (size_t i = 0; i < got.count; i++) {
-        char *rest = strchr(strchr(got.list[i], ' ') + 1, ' ');
+        char *rest = strchr(got.list[i], '.');
 
         if (rest != NULL)
             memcpy(rest, "\n", 2);

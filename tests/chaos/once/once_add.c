@@ -179,6 +179,7 @@ void once_op_repeat(struct once_run *run)
 void once_op_add_plain(struct once_run *run)
 {
     struct once_job *job = once_job_new(run);
+    char number[24];
     bool is_new;
 
     if (job->user == 0) {
@@ -193,7 +194,8 @@ void once_op_add_plain(struct once_run *run)
     call_str(&run->caller, "t");
     call_str(&run->caller, "delay");
     call_str(&run->caller, "plain");
-    call_int(&run->caller, ++run->numbers);
+    (void)snprintf(number, sizeof(number), "%lld.0", ++run->numbers);
+    call_str(&run->caller, number);
     call_int(&run->caller, 1);
     call_int(&run->caller, (int64_t)job->pack->header_len);
     call_str(&run->caller, "r0");

@@ -251,7 +251,7 @@ const char *lane_add_pack(int job, int count, const char *when)
     size = weir__pack_measure(jobs, (size_t)count, true);
     weir__pack_write(&pack, jobs, (size_t)count, true);
     (void)snprintf(seq, sizeof(seq), "%012d", job);
-    (void)snprintf(numbers[0], sizeof(numbers[0]), "%lld", script_number++);
+    (void)snprintf(numbers[0], sizeof(numbers[0]), "%lld.0", script_number++);
     (void)snprintf(numbers[1], sizeof(numbers[1]), "%d", count);
     (void)snprintf(numbers[2], sizeof(numbers[2]), "%zu", size.header_len);
     connect_once();

@@ -220,12 +220,11 @@ void script_stage_block(char letter, size_t count, struct weir_slice block)
 }
 
 long long script_number = 1;
-const char *script_nonce = "";
+const char *script_nonce = "0";
 
 static void next_number(char number[static 40])
 {
-    (void)snprintf(number, 40, "%lld%s%s", script_number++,
-                   script_nonce[0] == '\0' ? "" : ".", script_nonce);
+    (void)snprintf(number, 40, "%lld.%s", script_number++, script_nonce);
 }
 
 static void begin_add(const char *call_slot, char letter, const char *when,

@@ -165,14 +165,18 @@ TEST(an_add_that_is_none_is_refused_with_a_sentence)
 
     for (size_t i = 0; i < sizeof(topics) / sizeof(topics[0]); i++)
         EXPECT_STR("ERR the topic is not 1 to 40 of A-Z a-z 0-9 . _ : -",
-                   add_called(topics[i], "delay", "1"));
+                   add_called(topics[i], "delay", "1.0"));
     for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
         EXPECT_STR("ERR the number of the call is none",
                    add_called("t", "delay", numbers[i]));
+    EXPECT_STR("ERR the number of the call lacks a point and random digits",
+               add_called("t", "delay", "1"));
+    EXPECT_STR("ERR the number of the call lacks a point and random digits",
+               add_called("t", "delay", "1."));
     EXPECT_STR("ERR packs are for topics of the kind delay",
-               add_called("t", "dealy", "1"));
+               add_called("t", "dealy", "1.0"));
     EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:meta weir:{t}:seen"));
-    EXPECT_STR("1", add_called("Az09._:-", "delay", "1"));
+    EXPECT_STR("1", add_called("Az09._:-", "delay", "1.0"));
     EXPECT_STR("ERR the slot is neither empty nor 0 to 255",
                script_slot("show", "x", "bbbbbbbbbbbb", "x"));
 }
@@ -282,7 +286,7 @@ TEST(a_call_of_another_client_with_its_number_is_no_repeat)
     script_nonce = "21";
     script_number = 7;
     EXPECT_STR("0", script_add('a', "x", "r0"));
-    script_nonce = "";
+    script_nonce = "0";
 }
 
 TEST(a_lone_call_of_another_client_with_its_number_is_no_repeat)
@@ -291,7 +295,7 @@ TEST(a_lone_call_of_another_client_with_its_number_is_no_repeat)
     script_nonce = "55";
     script_number = 7;
     EXPECT_STR("0", script_add_one('a', "x", "r0"));
-    script_nonce = "";
+    script_nonce = "0";
 }
 
 /* The first one's job is done and its pack gone, so nothing else tells. */
@@ -308,7 +312,7 @@ TEST(a_call_of_another_client_is_no_repeat_of_a_call_whose_job_is_done)
         EXPECT_STR("0 0 -4", add('a', "y", "r0"));
         (void)script_text("FLUSHALL");
     }
-    script_nonce = "";
+    script_nonce = "0";
 }
 
 /* A number that a producer gave so long ago. */

@@ -30,7 +30,7 @@ static const char *add_when(char letter, const char *ids,
     static char number[24];
 
     script_stage(letter, ids);
-    (void)snprintf(number, sizeof(number), "%lld", script_number++);
+    (void)snprintf(number, sizeof(number), "%lld.0", script_number++);
     script_begin(&weir__script_delay_add, "wait ids meta idle seen");
     script_pack_key(letter);
     if (has_due)

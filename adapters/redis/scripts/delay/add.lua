@@ -52,6 +52,12 @@ local function unstage()
 end
 
 --#include call_of_add
+-- Only they tell a repeat from a call of another client with these names; an
+-- outbox sends its entry again on purpose.
+if #number < #whole + 2 and byte(call_slot) ~= 33 then
+  return redis.error_reply('ERR the number of the call lacks a point and ' ..
+                           'random digits')
+end
 local known = call('HMGET', meta, 'kind', 'max_pending', 'revision')
 
 local said = said_before(seen, call_slot, number, whole)
