@@ -21,6 +21,19 @@ export class Snooze extends Error {
 
 export class Fail extends Error {}
 
+const SHORT_MS = 1000; // until a job that lacked something runs again
+const SHORT = new Set(['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM',
+  'ERR_MEMORY_ALLOCATION_FAILED']);
+
+/** Was it thrown since this worker lacks descriptors, memory or processes? */
+function isShort(error) {
+  for (let one = error, i = 0; one && i < 16; one = one.cause, i++) {
+    if (SHORT.has(one.code) || (one instanceof RangeError &&
+        one.message === 'Array buffer allocation failed')) return true;
+  }
+  return false;
+}
+
 /** Where an error was raised, as its stack says. */
 function frameOf({ stack }) {
   const [, file, line] = /\n +at [^\n]*?([^/\\\n(]{1,60}):(\d+):\d+\)?(?:\n|$)/
@@ -36,6 +49,7 @@ const cut = (text, most) => Buffer.from(text).subarray(0, most)
  * the reason are kept, with the place at its end. */
 export function verdictOf(error) {
   try {
+    if (isFault(error) && isShort(error)) return ['snooze', SHORT_MS];
     const isError = error instanceof Error && isFault(error);
     const frame = isError ? frameOf(error) : '';
     const text = isError ? `${error.name}: ${error.message}`

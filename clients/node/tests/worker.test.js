@@ -164,6 +164,39 @@ test('a fault is logged with its stack, and the reason names its place',
        assert.match(line, /^t: job a, attempt 1: TypeError: ä+\n +at .*\.js:/);
      });
 
+test('what a worker lacks costs no job an attempt', async () => {
+  const failed = (code) => Object.assign(new Error(code), { code });
+  const shortages = ['EMFILE', 'ENFILE', 'EAGAIN', 'ENOMEM',
+    'ERR_MEMORY_ALLOCATION_FAILED'].map(failed);
+  shortages.push(new RangeError('Array buffer allocation failed'),
+                 new TypeError('fetch failed', { cause: failed('EMFILE') }));
+  const seen = new Set();
+  await set('t', 'retry', 'none');
+  work({ t: (job) => {
+    if (!seen.has(job.body)) {
+      seen.add(job.body);
+      throw shortages[job.body];
+    }
+    assert.deepEqual([job.attempt, job.failures, job.snoozes], [1, 0, 1]);
+  } });
+  await client.addMany('t', shortages.map((_, body) => ({ body })));
+  await until(() => isEmpty('t'), 'it is empty');
+  const { done, dead } = await client.counts('t');
+  assert.deepEqual([done, dead], [shortages.length, 0]);
+  assert.match(log[0], /^t: job .*: Error: EMFILE\n/);
+});
+
+test('other codes and size limits are faults', async () => {
+  await set('t', 'retry', 'none');
+  work({ t: (job) => {
+    if (job.body) throw Object.assign(new Error('a'), { code: 'ENOENT' });
+    throw new RangeError('Invalid array length');
+  } });
+  await client.addMany('t', [{ body: true }, { body: false }]);
+  await until(() => isEmpty('t'), 'it is empty');
+  assert.equal((await client.counts('t')).dead, 2);
+});
+
 test('a verdict is no fault, and is not logged', async () => {
   work({ t: () => { throw new Retry('later'); }, u: () => new Fail('never') });
   await client.add('t', 1, { id: 'a', retry: 'none' });

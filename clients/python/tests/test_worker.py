@@ -4,6 +4,7 @@
 import asyncio
 import collections
 import datetime
+import errno
 import logging
 import re
 import threading
@@ -514,6 +515,83 @@ def a_handler_that_is_cancelled_by_itself_is_retried(place):
     expect(0, client.look("t", "a").timeouts)
     worker.stop()
     over.result(60)
+
+
+def wrapped(error, is_cause):
+    """What a library makes of an exception."""
+    try:
+        try:
+            raise error
+        except BaseException as inner:
+            if is_cause:
+                raise redis.ConnectionError("refused") from inner
+            raise ValueError("refused")
+    except Exception as outer:
+        return outer
+
+
+def shortages():
+    return [MemoryError(), OSError(errno.EMFILE, "m"),
+            OSError(errno.ENFILE, "n"), OSError(errno.ENOMEM, "m"),
+            BlockingIOError(errno.EAGAIN, "fork"),
+            RuntimeError("can't start new thread"),
+            wrapped(OSError(errno.EMFILE, "m"), True),
+            wrapped(MemoryError(), False)]
+
+
+@in_both
+def what_a_worker_lacks_costs_no_job_an_attempt(place, kind):
+    path, seen = open_server(place, "lease=1m", "retry=none"), set()
+
+    def handle(job):
+        if job.body not in seen:
+            seen.add(job.body)
+            raise shortages()[job.body]
+        expect((1, 0, 1), (job.attempt, job.failures, job.snoozes))
+    client = client_of(path)
+    client.add_many("t", list(range(len(shortages()))))
+    with mock.patch("weir.worker.SHORT_MS", 20):
+        worker, ended = run_in(kind, path, {"t": handle})
+        await_end(client, done=len(shortages()), dead=0)
+    worker.stop()
+    ended.result()
+
+
+@in_both
+def other_errors_of_the_system_are_retried(place, kind):
+    path = open_server(place, "lease=1m", "retry=none")
+    errors = [OSError(errno.ENOENT, "no file"), TimeoutError("late"),
+              wrapped(BlockingIOError(errno.EAGAIN, "locked"), False),
+              RuntimeError("can't start")]
+
+    def handle(job):
+        raise errors[job.body]
+    client = client_of(path)
+    client.add_many("t", list(range(len(errors))))
+    worker, ended = run_in(kind, path, {"t": handle})
+    await_end(client, done=0, dead=len(errors))
+    worker.stop()
+    ended.result()
+
+
+@in_both
+def a_body_for_which_there_is_no_memory_is_not_malformed(place, kind):
+    path, is_first = open_server(place, "lease=1m", "retry=none"), [True]
+    unpack = weir.worker.unpackb
+
+    def unpackb(data, **options):
+        if data == b"\xa1a" and is_first:
+            is_first.clear()
+            raise MemoryError
+        return unpack(data, **options)
+    client = client_of(path)
+    client.add("t", "a")
+    with mock.patch("weir.worker.SHORT_MS", 20), \
+            mock.patch("weir.worker.unpackb", unpackb):
+        worker, ended = run_in(kind, path, {"t": lambda job: None})
+        await_end(client, done=1, dead=0)
+    worker.stop()
+    ended.result()
 
 
 @in_both

@@ -6,6 +6,7 @@ task of a loop; commands are sent by threads, which block."""
 import asyncio
 import collections
 import contextlib
+import errno
 import inspect
 import math
 import os
@@ -28,6 +29,7 @@ from .client import (LOST_CONNECTION, Link, Shared, call, logger, packb,
 
 BEAT, RATE_SPAN, LINGER, DRAIN, LATER = 5.0, 0.1, 0.002, 10.0, 1.0  # seconds
 MOST, NOT_YET = 1024, 2
+SHORT_MS = 1000  # until a job runs again for which this worker lacked something
 KEYS = "wait run lease ids meta idle held due dead rec options started absent"
 
 
@@ -64,11 +66,30 @@ def frame_of(error: BaseException) -> str:
                          frames[-1].lineno or 0) if frames else ""
 
 
+def is_short(error: Optional[BaseException]) -> bool:
+    """Was it raised since this worker lacks descriptors, memory, processes or
+    threads? A library may have made another exception of it."""
+    if getattr(error, "errno", 0) == errno.EAGAIN or \
+            isinstance(error, RuntimeError) and \
+            str(error) == "can't start new thread":
+        return True
+    for _ in range(16):
+        if isinstance(error, MemoryError) or isinstance(error, OSError) and \
+                error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM):
+            return True
+        if error:
+            error = error.__cause__ or (None if error.__suppress_context__
+                                        else error.__context__)
+    return False
+
+
 def verdict_of(error: BaseException) -> Any:
     """What finish gets of a run that raised this: verdict, ms, why. 200
     bytes of the last are kept, with the place at its end."""
     try:
         if not isinstance(error, Retry):
+            if is_short(error):
+                return "snooze", SHORT_MS, ""
             frame = frame_of(error)
             text = ("%s: %s" % (type(error).__name__, error)).encode(
                 errors="replace")[:200 - len(frame.encode(errors="replace"))]
@@ -251,6 +272,9 @@ class Engine(Shared):
                 continue
             try:
                 job._read()
+            except MemoryError:
+                self._tell(job, "snooze", SHORT_MS)
+                continue
             except Exception:
                 self._tell(job, "malformed")
                 continue
@@ -278,8 +302,10 @@ class Engine(Shared):
     def _end_raised(self, job: Job, error: BaseException) -> None:
         verdict = verdict_of(error)
         if self._end(job, *verdict) and not isinstance(error, Retry):
+            why = verdict[2] or "this worker is short of something: the job " \
+                "waits for 1 s and loses no attempt"
             logger.warning("%s: job %s, attempt %d: %s", job.topic, job.id,
-                           job.attempt, verdict[2], exc_info=error)
+                           job.attempt, why, exc_info=error)
 
     def _tell(self, job: Job, verdict: str, ms: Any = "",
               why: str = "") -> None:
