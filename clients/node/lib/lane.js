@@ -2,6 +2,7 @@
 // One topic of a worker: pulls jobs, runs them, renews leases, finishes jobs.
 
 import { Job, isFault, verdictOf } from './job.js';
+import { Notes } from './keeper.js';
 import { changesOf } from './server.js';
 
 const KEYS = 'wait run lease ids meta idle held due dead rec options started '
@@ -21,6 +22,7 @@ export class Lane {
   finishAt = 0;
   renewedAt = 0;
   leaseMs = 0;
+  notes = new Notes(); // for the keeper
 
   constructor(worker, topic, { handle, concurrency = 256 }) {
     Object.assign(this, { worker, topic, handle, concurrency });
@@ -95,6 +97,7 @@ export class Lane {
     const restMs = nextUs < 0 ? leaseMs : Math.min(nextUs / 1000, leaseMs);
     if (this.pullAt > 0) this.pullAt = now + restMs;
     const some = jobs.map((told) => new Job(this.topic, token, told));
+    if (some.length > 0) this.notes.add(token, leaseMs, timeoutMs);
     some.forEach((job) => this.inHand.add(job) && this.running.add(job));
     if (isSuspect) [this.suspect] = some;
     return some;
@@ -153,6 +156,7 @@ export class Lane {
       else this.inHand.delete(verdict.job);
     });
     if (!results.includes(LATER)) this.finishAt = 0;
+    if (this.inHand.size === 0) this.notes.clear();
     if (this.suspect && !this.inHand.has(this.suspect)) {
       this.suspect = undefined;
       this.worker.wake(); // for the next one
@@ -162,6 +166,7 @@ export class Lane {
   async renew(now) {
     this.renewedAt = now;
     const tokens = new Set([...this.inHand].map(({ token }) => token));
+    this.notes.renew(tokens, this.leaseMs);
     const lost = await this.server.script(
       'delay/renew', [this.keys[2], this.keys[6]], this.leaseMs, ...tokens);
     this.giveBack('the lease is lost', lost.map(Number));

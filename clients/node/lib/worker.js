@@ -5,6 +5,7 @@ import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
 import { functionOf, optionsOf, prefixOf, shown, topicOf, whole }
   from './check.js';
+import { Keeper } from './keeper.js';
 import { Lane } from './lane.js';
 import { encode } from './msgpack.js';
 import { Server } from './server.js';
@@ -42,6 +43,7 @@ export class Worker {
   ring = () => {}; // says that something changed
 
   constructor(address, topics, options = {}) {
+    this.address = address;
     const serving = servingOf(topics);
     const { drainMs = 30000, ...told } = optionsOf('Worker', options, OPTIONS);
     this.drainMs = drainMs;
@@ -56,6 +58,7 @@ export class Worker {
     const sinceMs = Date.now();
     const beats = setInterval(() => this.#beat(key, sinceMs), BEAT_MS);
     const ears = this.#listen();
+    const keeper = new Keeper(this.address, this.server, this.lanes);
     this.#beat(key, sinceMs);
     for (const signal of signals) process.on(signal, this.stop);
     try {
@@ -69,6 +72,7 @@ export class Worker {
       clearInterval(beats);
       clearTimeout(this.#timer);
       ears.disconnect();
+      keeper.end();
       this.server.close();
     }
   }
@@ -147,7 +151,7 @@ export class Worker {
     const map = { name: this.name, host: hostname(), version: 'node',
       transport: this.server.redis.options.path ? 'unix' : 'tcp',
       pid: process.pid, topics: lanes.map(({ topic }) => topic),
-      topics_total: lanes.length, running, held: running, connections: 2,
+      topics_total: lanes.length, running, held: running, connections: 3,
       since_ms: sinceMs, stopping: this.isStopping };
     this.server.script('store/beat', [key], this.name,
                        encode(map, 'beat')).catch(() => {});

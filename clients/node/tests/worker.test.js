@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { afterEach, beforeEach, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Client, Fail, Retry, Snooze, Worker } from '../index.js';
@@ -312,6 +313,25 @@ test('leases are renewed while jobs run', async () => {
   await until(async () => runs > 0 && await isEmpty('t'), 'it is empty');
   assert.equal(runs, 1);
   assert.equal((await client.counts('t')).done, 1);
+});
+
+test('a lease is renewed while a handler holds the event loop', async () => {
+  await set('t', 'lease', '1s');
+  const leaseEnd = () => Number(execFileSync('redis-cli', ['-s', server.socket,
+    'ZRANGE', 'weir:{t}:lease', '0', '0', 'WITHSCORES']).toString()
+    .split('\n')[1]);
+  let renewals = 0;
+  work({ t: () => {
+    for (let last = leaseEnd(), i = 0; renewals < 3 && i < 5000; i++) {
+      const now = leaseEnd();
+      if (now > last) renewals++;
+      last = now;
+    }
+  } });
+  await client.add('t', 1);
+  await until(() => isEmpty('t'), 'it is empty');
+  assert.equal(renewals, 3);
+  assert.equal((await client.counts('t')).crashed, 0);
 });
 
 test('jobs in hand have the lease of the topic when that changes', async () => {

@@ -166,6 +166,44 @@ def leases_are_renewed(place, kind):
     expect(1, len(runs(place)))
 
 
+@test
+def a_lease_is_renewed_while_a_handler_holds_the_loop(place):
+    path, renewals = open_server(place, "lease=1s"), []
+    server = redis.Redis(unix_socket_path=path)
+
+    def lease_end():
+        return server.zrange("weir:{t}:lease", 0, 0, withscores=True)[0][1]
+
+    def handle(_job):
+        last = lease_end()
+        for _ in range(3):
+            eventually(lambda: lease_end() > last, "it is renewed")
+            last = lease_end()
+            renewals.append(last)
+    client = client_of(path)
+    client.add("t", 1)
+    worker, ended = run_in("asyncio", path, {"t": handle})
+    await_end(client, done=1, crashed=0)
+    worker.stop()
+    ended.result()
+    expect(3, len(renewals))
+
+
+@test
+def a_handler_that_never_lets_the_loop_go_loses_its_lease(place):
+    path, go = open_server(place, "lease=1s", "timeout=1s"), threading.Event()
+    client = client_of(path)
+    client.add("t", 1, id="a")
+    worker, ended = run_in("asyncio", path, {"t": lambda job: go.wait()})
+    eventually(lambda: client.counts("t")["running"] == 1, "it runs")
+    other = start_worker(place, "threads", path)
+    await_end(client, done=1)
+    go.set()
+    worker.stop()
+    ended.result()
+    stop_cleanly(other)
+
+
 @in_both
 def jobs_in_hand_have_the_lease_of_the_topic_when_that_changes(place, kind):
     path = open_server(place, "lease=30m")

@@ -139,6 +139,7 @@ class Lane:
         self.topic, self.handler = topic, handler
         self.keys = topic_keys(prefix, topic, KEYS)
         self.lease = self.timeout = 0.0  # of the topic, once it answered
+        self.looked_at = self.kept_at = 0.0  # by the loop; by the keeper, too
 
 
 class Claim:
@@ -239,6 +240,7 @@ class Engine(Shared):
         self._suspect: Optional[Job] = None
         self._pulling: Any = None  # lane, when it was sent, its answer to come
         self._is_cut = False  # run() was cancelled, or a task of it failed
+        self._is_over = threading.Event()
         self._ready: Any = None  # a queue: True for runners to look, or False
         self._loop: Any = None
 
@@ -335,6 +337,8 @@ class Engine(Shared):
         self._loop = asyncio.get_running_loop()  # now stop() may set events
         numbers = (signal.SIGTERM, signal.SIGINT) if signals else ()
         workers = "%s:{%s:topics}:workers" % (self._prefix, self._prefix)
+        if self._is_async:  # its handlers may hold the loop, from now on
+            threading.Thread(target=self._keep, daemon=True).start()
         tasks = [asyncio.ensure_future(one) for one in (
             *runners, self._settle(), self._beat(workers), self._watch(),
             *map(self._pull, self._lanes), *map(self._renew, self._lanes))]
@@ -371,7 +375,11 @@ class Engine(Shared):
                 for task in left:
                     task.cancel()
                 _, left = await asyncio.wait(left, timeout=LATER)
-            await asyncio.gather(*tasks, return_exceptions=True)
+            if left:
+                logger.error("%d handlers go on though they were cancelled",
+                             len(left))
+            await asyncio.gather(*set(tasks) - left, return_exceptions=True)
+            self._is_over.set()
             self._pool.shutdown(wait=False)
             self._link.close()
 
@@ -434,17 +442,21 @@ class Engine(Shared):
                     self._end(job, "timeout", "", "timeout")
                     job._lose()
 
+    def _claims(self, lane: Lane) -> Any:
+        """Those in hand by their tokens, and the call that renews them."""
+        claims = {job._claim.token: job._claim for job in list(self._in_hand)
+                  if job._claim.lane is lane and job._claim.deadline}
+        return claims, call("renew", [lane.keys[2], lane.keys[6]],
+                            int(lane.lease * 1000), *claims)
+
     async def _renew(self, lane: Lane) -> None:
         while True:
             await wait(lane.changed, lane.lease / 3 or BEAT)
-            claims = {job._claim.token: job._claim for job in self._in_hand
-                      if job._claim.lane is lane and job._claim.deadline}
+            now = lane.looked_at = lane.kept_at = time.monotonic()
+            claims, renew = self._claims(lane)
             if not claims:
                 continue
-            now = time.monotonic()
-            keys = [lane.keys[2], lane.keys[6]]
-            answer, = await self._ask(call("renew", keys, int(
-                lane.lease * 1000), *claims))
+            answer, = await self._ask(renew)
             if isinstance(answer, Exception):
                 logger.warning("%s: %s", lane.topic, answer)
                 continue
@@ -454,6 +466,36 @@ class Engine(Shared):
             for job in list(self._running):
                 if not job._claim.deadline and not job.is_lost:
                     job._lose()
+
+    def _keep(self) -> None:
+        """Renews leases while a handler holds the loop, for no longer than a
+        run may take; on a thread of its own."""
+        while not self._is_over.wait(min([1.0] + [
+                lane.lease / 6 for lane in self._lanes if lane.lease])):
+            now = time.monotonic()
+            for lane in self._lanes:
+                if lane.lease and now - lane.kept_at > lane.lease / 2 and \
+                        now - lane.looked_at < lane.lease + lane.timeout:
+                    lane.kept_at = now
+                    self._keep_lane(lane, now)
+
+    def _keep_lane(self, lane: Lane, now: float) -> None:
+        claims, renew = self._claims(lane)
+        if not claims:
+            return
+        task = asyncio.current_task(self._loop)
+        for job in list(self._running):
+            if task and job._task is task:
+                logger.warning("%s: job %s holds the loop for %.1f s; the lease "
+                               "is renewed meanwhile", lane.topic, job.id,
+                               now - lane.looked_at)
+        try:
+            lost, = self._link.ask(renew, timeout=lane.lease)
+        except Exception as error:  # the next try comes soon
+            logger.info("%s: %s", lane.topic, error)
+            return
+        for token in claims.keys() - set(map(int, lost)):
+            claims[token].deadline = now + lane.lease
 
     async def _pull(self, lane: Lane) -> None:
         lane.woken, lane.changed, said = asyncio.Event(), asyncio.Event(), ""
@@ -495,6 +537,7 @@ class Engine(Shared):
         if lease / 1000 != lane.lease:  # claims from before have it, too
             lane.changed.set()
         lane.lease, lane.timeout = lease / 1000, timeout / 1000
+        lane.looked_at = time.monotonic()
         claim = Claim(lane, token, sent + lane.lease)
         come = [Job(claim, one) for one in jobs]
         self._in_hand.update(come)
