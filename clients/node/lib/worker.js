@@ -66,7 +66,7 @@ export class Worker {
                                 ...this.lanes.map(({ topic }) => topic));
       await this.#work();
       clearInterval(beats);
-      await this.server.command('HDEL', key, this.name);
+      await this.server.within(LAST_CALLS_MS).command('HDEL', key, this.name);
     } finally {
       for (const signal of signals) process.off(signal, this.stop);
       clearInterval(beats);
@@ -101,8 +101,9 @@ export class Worker {
         throw new Error('the server takes no verdicts');
       }
     }
+    const last = this.server.within(LAST_CALLS_MS);
     await Promise.all(lanes.map(({ keys }) =>
-      this.server.command('ZREM', keys[5], this.name)));
+      last.command('ZREM', keys[5], this.name)));
   }
 
   /** What pull.lua is told of all topics: 2, no other suspect may come. */

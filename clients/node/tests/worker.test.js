@@ -378,6 +378,15 @@ test('a worker that stops finishes what runs and gives back the rest',
        assert.equal(await server.redis.hlen('weir:{weir:topics}:workers'), 0);
      });
 
+test('a worker that stops waits for a server that is slow', async () => {
+  const { worker, over } = work({ t: () => {} });
+  await until(() => server.redis.zscore('weir:{t}:idle', worker.name),
+              'it sleeps');
+  await server.redis.call('CLIENT', 'PAUSE', '800', 'WRITE');
+  worker.stop();
+  await over;
+});
+
 test('what a worker that stops did not begin goes back', async () => {
   for (const times of [1, 2]) {
     let begun = 0;

@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+from unittest import mock
 
 import library
 from e2e import communicate, eventually, expect, expect_in, expect_true, test
@@ -116,6 +117,47 @@ def cancelled_again_and_again_no_job_is_dead(place):
     path = open_server(place, "lease=1h", "max_crashes=1")
     for _ in range(4):
         serve(path, cancel_task)
+    expect_given_back(place, path, 6)
+
+
+@test
+def a_worker_that_is_cancelled_twice_gives_back_what_it_has(place):
+    path, ends = open_server(place), []
+
+    async def handle(_job):
+        try:
+            await asyncio.sleep(3600)
+        finally:
+            ends.append(None)
+            await asyncio.sleep(0.05)  # it tidies up
+
+    async def cancel(task):
+        while not task.done():
+            task.cancel()
+            await asyncio.sleep(0.01)
+    serve(path, cancel, handle=handle)
+    expect_given_back(place, path, 6)
+    expect(2, len(ends))
+
+
+@test
+def a_handler_that_no_cancel_ends_does_not_hold_run(place):
+    path, is_over = open_server(place), asyncio.Event()
+
+    async def handle(_job):
+        while not is_over.is_set():
+            try:
+                await asyncio.sleep(3600)
+            except asyncio.CancelledError:
+                pass
+
+    async def cancel(task):
+        task.cancel()
+        await asyncio.wait([task])
+        is_over.set()
+    with mock.patch("weir.worker.DRAIN", 0.3), \
+            mock.patch("weir.worker.LATER", 0.05):
+        serve(path, cancel, handle=handle)
     expect_given_back(place, path, 6)
 
 

@@ -208,6 +208,15 @@ async def wait(event: asyncio.Event, seconds: float) -> None:
     event.clear()
 
 
+async def insist(work: Any) -> None:
+    """Does it to its end, however often the task that waits is cancelled."""
+    task = asyncio.ensure_future(work)
+    while not task.done():
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.shield(task)
+    task.result()
+
+
 class Engine(Shared):
     """What workers have in common, whatever runs their handlers."""
 
@@ -359,9 +368,10 @@ class Engine(Shared):
                 self._ready.put_nowait(False)
             try:
                 if self._pulling or self._in_hand:
-                    await self._give_back(tasks[:len(runners)])
+                    self._is_cut = True  # handlers see it in their next turn
+                    await insist(self._give_back(tasks[:len(runners)]))
             finally:
-                await self._leave(tasks, workers)
+                await insist(self._leave(tasks, workers))
 
     async def _leave(self, tasks: List[Any], workers: str) -> None:
         try:
@@ -370,9 +380,9 @@ class Engine(Shared):
                     ("ZREM", lane.keys[5], self._name)
                     for lane in self._lanes))
         finally:
-            left = set(tasks)
-            while left:  # wait_for of Python 3.11 may lose a cancel
-                for task in left:
+            left, end = set(tasks), time.monotonic() + DRAIN
+            while left and time.monotonic() < end:
+                for task in left:  # wait_for of Python 3.11 may lose a cancel
                     task.cancel()
                 _, left = await asyncio.wait(left, timeout=LATER)
             if left:
@@ -386,7 +396,7 @@ class Engine(Shared):
     async def _give_back(self, runners: List[Any]) -> None:
         """run() was cancelled, or a task failed, maybe all of them: handlers
         that can be are cancelled, and what is in hand goes back."""
-        self._is_cut, end = True, time.monotonic() + DRAIN
+        end = time.monotonic() + DRAIN
         renewing = [asyncio.ensure_future(self._renew(lane))
                     for lane in self._lanes]
         try:
