@@ -20,6 +20,11 @@ const UNITS = { K: 1024, M: 1024 ** 2, G: 1024 ** 3 };
 const withinOf = (call, options) =>
   optionsOf(call, options, { timeoutMs: timeoutOf }).timeoutMs;
 
+/** Of one call. Random numbers are made in memory, so a restored machine makes
+ * them again: the clock goes on. */
+const nonce = () => (randomBytes(4).readUInt32LE()
+  ^ Number(process.hrtime.bigint() & 0xffffffffn)) >>> 0;
+
 export class Client {
   #server;
   #most = new Map(); // bytes of a body, by topic
@@ -113,7 +118,7 @@ export class Client {
     const number = await this.#server.command(
       'INCR', `${this.#server.prefix}:producers`);
     this.#producer = letters(number % 8192000, 4);
-    this.#callSlot = randomBytes(9).toString('base64url');
+    this.#callSlot = this.#producer + randomBytes(9).toString('base64url');
   }
 
   #nextName() {
@@ -135,9 +140,7 @@ export class Client {
     });
     const args = packs.flatMap(({ jobs, headerLength, when }) =>
       [jobs.length, headerLength, when]);
-    // Not randomInt, which keeps random numbers in memory: a restored machine
-    // would use them again.
-    const number = `${this.#number}.${randomBytes(4).readUInt32LE()}`;
+    const number = `${this.#number}.${nonce()}`;
     const repeats = this.#server.repeats;
     const [answer, ...staged] = await Promise.all([
       server.script('delay/add', keys, topic, 'delay',

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 import assert from 'node:assert/strict';
-import { after, before, beforeEach, test } from 'node:test';
+import crypto from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
+import { after, before, beforeEach, mock, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Worker as Thread } from 'node:worker_threads';
 import { Client } from '../index.js';
 import { letters } from '../lib/wire.js';
 import { TestServer } from './server.js';
@@ -276,5 +279,64 @@ test('what looks like a client and is none adds nothing', async () => {
   for (const one of [{ ...client }, Object.assign({}, client),
                      Object.create(client)]) {
     await assert.rejects(async () => one.add('t', 1), TypeError);
+  }
+});
+
+test('a copy of a client is refused before it adds anything', async () => {
+  await client.add('t', 0);
+  const prototype = Object.getPrototypeOf(client);
+  const copies = [{ ...client }, Object.create(client), new Proxy(client, {}),
+    Object.assign(Object.create(prototype), client)];
+  for (const copy of copies) {
+    await assert.rejects(async () => copy.add('t', 1), TypeError);
+  }
+  assert.throws(() => structuredClone(client), { name: 'DataCloneError' });
+  assert.throws(() => new Thread('', { eval: true, workerData: client }),
+                { name: 'DataCloneError' });
+  assert.equal((await client.counts('t')).waiting, 1);
+});
+
+test('threads with clients of their own add all that they say', async () => {
+  const { href } = new URL('../index.js', import.meta.url);
+  const source = `const { workerData, parentPort } =
+      require('node:worker_threads');
+    import(${JSON.stringify(href)}).then(async ({ Client }) => {
+      const client = new Client(workerData);
+      const adds = Array.from({ length: 200 }, (_, n) => client.add('t', n));
+      const results = await Promise.all(adds);
+      client.close();
+      parentPort.postMessage(results.map(({ id }) => id));
+    });`;
+  const told = await Promise.all(Array.from({ length: 4 }, () =>
+    new Promise((resolve, reject) => {
+      new Thread(source, { eval: true, workerData: server.url })
+        .on('message', resolve).on('error', reject);
+    })));
+  assert.equal(new Set(told.flat()).size, 800);
+  assert.equal((await client.counts('t')).waiting, 800);
+});
+
+test('machines that were restored from one picture add all jobs', async () => {
+  const now = Date.now();
+  mock.method(crypto, 'randomBytes', (size) => Buffer.alloc(size));
+  mock.method(Date, 'now', () => now);
+  syncBuiltinESMExports();
+  try {
+    for (let i = 1; i <= 40; i++) { // some begin in the same millisecond
+      const clients = [0, 1].map(() => new Client(server.url));
+      for (const one of clients) await one.counts('t'); // it is connected
+      for (const one of clients) {
+        await server.redis.set('weir:producers', 0);
+        await one.addMany('t', []); // takes a name
+      }
+      const { id } = await clients[0].add('t', 'first');
+      assert.ok(await client.delete('t', id)); // its pack is gone
+      await clients[1].add('t', 'second');
+      assert.equal((await client.counts('t')).waiting, i);
+      clients.forEach((one) => one.close());
+    }
+  } finally {
+    mock.restoreAll();
+    syncBuiltinESMExports();
   }
 });

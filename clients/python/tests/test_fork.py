@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import traceback
+from unittest import mock
 
 import library
 from e2e import (communicate, eventually, expect, expect_in, expect_true, run,
@@ -103,6 +104,21 @@ def a_client_that_added_nothing_before_the_fork_has_a_name_of_its_own(place):
                  for who in range(CHILDREN)]:
         wait()
     expect_all(place, range(CHILDREN))
+
+
+@test
+def a_child_with_the_process_id_of_its_parent_has_names_of_its_own(place):
+    client, pid = open_client(place), os.getpid()
+    add_some(client, 0)
+
+    def child(who):  # as the first process of a namespace
+        with mock.patch("os.getpid", lambda: pid):
+            add_some(client, who)
+    waits = [in_child(lambda who=who: child(who)) for who in (1, 2)]
+    add_some(client, 3)
+    for wait in waits:
+        wait()
+    expect_all(place, range(4))
 
 
 @test

@@ -4,7 +4,6 @@
 import asyncio
 import contextlib
 import inspect
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Callable, Optional
@@ -17,8 +16,9 @@ TURN = 0.005  # seconds after which handlers that await nothing let others on
 
 def awaited(name: str) -> Callable[..., Any]:
     def method(self: Any, *args: Any, **options: Any) -> Any:
-        if self._pid != os.getpid():  # a fork leaves the thread behind
-            self._pool, self._pid = ThreadPoolExecutor(1), os.getpid()
+        if self._process != blocking.process():  # its thread stayed there
+            self._pool = ThreadPoolExecutor(1)
+            self._process = blocking.process()
         return asyncio.get_running_loop().run_in_executor(
             self._pool, lambda: getattr(self._client, name)(*args, **options))
     return method
@@ -30,7 +30,7 @@ class Client(blocking.Shared):
     def __init__(self, client: Any, prefix: str = "weir",
                  timeout: Optional[float] = None):
         self._client = blocking.Client(client, prefix, timeout)
-        self._pool, self._pid = ThreadPoolExecutor(1), os.getpid()
+        self._pool, self._process = ThreadPoolExecutor(1), blocking.process()
 
     add, add_many, counts, look, delete, close = map(
         awaited, "add add_many counts look delete close".split())

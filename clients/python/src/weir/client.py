@@ -262,13 +262,23 @@ class Shared:
                         % type(self).__name__)
 
 
+FORKS = [0]  # from the first process to this one
+os.register_at_fork(after_in_child=lambda: FORKS.insert(0, FORKS[0] + 1))
+
+
+def process() -> Any:
+    """Tells this process from the one that forked it. Both may have one id, in
+    namespaces of their own."""
+    return os.getpid(), FORKS[0]
+
+
 class Producer:
     """What a client has in one process: connections, and the names of packs.
     The server knows a repeat by its call slot and number, so these have random
     parts of the operating system, which no fork and no snapshot copies."""
 
     def __init__(self, client: Any, prefix: str, timeout: Optional[float]):
-        self.pid, self._prefix = os.getpid(), prefix
+        self.process, self._prefix = process(), prefix
         self.link = Link(client) if timeout is None else \
             Link(client, lambda began: began + timeout)
         self.lock = threading.Lock()
@@ -310,7 +320,7 @@ class Client(Shared):
         """After a fork a lock may be held by a thread that is not there, and
         the connections are the parent's: the child starts again."""
         producer = self._producers[0]
-        if producer.pid != os.getpid():
+        if producer.process != process():
             producer = Producer(self._client, self._prefix, self._timeout)
             self._producers[0] = producer
         return producer
