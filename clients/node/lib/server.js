@@ -14,6 +14,8 @@ const REPEAT_MS = 60000; // the server forgets adds after two of these
 const FIRST_MS = 3000; // for a server that never answered; sentinels: 10000
 const ANSWER_MS = 10000; // until a connection counts as lost
 const PAUSE_MS = 50;
+const LARGE = 1024 ** 2; // bytes: no server can be told to take less at once
+const CLOSINGS = 3; // of a connection at a large command, then it is given up
 const OURS = { maxRetriesPerRequest: 0, autoResendUnfulfilledCommands: false,
   enableReadyCheck: false, socketTimeout: ANSWER_MS };
 const USUAL = { connectTimeout: FIRST_MS, disableClientInfo: true,
@@ -40,6 +42,17 @@ export function changesOf(log) {
     if (text !== said && text !== '') log(text);
     said = text;
   };
+}
+
+/** Throws if a command may be more than the server takes, which closes the
+ * connection then. */
+function refuseLarge(address, args) {
+  const size = args.reduce((sum, arg) => sum + Buffer.byteLength(
+    Buffer.isBuffer(arg) ? arg : String(arg)), 0);
+  if (size < LARGE) return;
+  throw new WeirError(`the server at ${address} closes the connection at a `
+    + `command of ${size} bytes: raise its proto-max-bulk-len and `
+    + 'client-query-buffer-limit', 'EINVAL');
 }
 
 /** Options of ioredis, and the prefix that an address may have, as weir's. */
@@ -72,6 +85,7 @@ export class Server {
   isClosed = false;
   hasMet = false; // the server answered once
   repeats = 0; // commands that were sent again
+  readies = 0; // connections that took commands
   trouble = ''; // of the connection
   origin = this; // of those that within() returns
 
@@ -93,6 +107,7 @@ export class Server {
     });
     this.redis.on('ready', () => {
       this.trouble = '';
+      this.readies++;
       say('');
     });
   }
@@ -144,7 +159,9 @@ export class Server {
   async command(...args) {
     const began = performance.now();
     const { origin } = this;
+    let closings = 0;
     for (;; await sleep(PAUSE_MS), origin.repeats++) {
+      const readies = origin.readies - (this.redis.status === 'ready');
       try {
         const answer = await this.send(args, this.endOf(began));
         origin.hasMet = true;
@@ -156,6 +173,9 @@ export class Server {
         if (isAnswer && !PASSING.test(message)) {
           throw new WeirError(message, 'EINVAL');
         }
+        const isSent = origin.readies > readies;
+        closings += isSent && name === 'MaxRetriesPerRequestError';
+        if (closings >= CLOSINGS) refuseLarge(this.address, args);
         if (performance.now() + PAUSE_MS > this.endOf(began)) {
           throw new WeirError(`no answer from the server at ${this.address}: ${
             origin.trouble || message}`, origin.hasMet ? 'EUNKNOWN' : 'ECONN');

@@ -119,6 +119,25 @@ test('an add is repeated until it is answered, and adds once', async () => {
   assert.equal((await client.counts('t')).waiting, 40 * 101);
 });
 
+test('what is larger than the server takes is refused soon', async () => {
+  for (const flag of ['--proto-max-bulk-len', '--client-query-buffer-limit']) {
+    const small = await new TestServer().start(flag, '1048576');
+    const one = new Client(small.url, { log: () => {} });
+    await small.redis.hset('weir:{t}:options', 'max_body', '8MiB');
+    await one.add('t', 1);
+    const large = { body: 'x'.repeat(2000000) };
+    const [refused, , other] = await Promise.allSettled([
+      one.addMany('t', [large]), one.add('t', large.body, { id: 'a' }),
+      one.add('t', 2)]);
+    assert.match(String(refused.reason), /bulk/);
+    assert.equal(other.value.outcome, 'added');
+    await assert.rejects(one.add('t', large.body, { id: 'a' }), /bulk/);
+    assert.equal((await one.counts('t')).waiting, 2);
+    one.close();
+    await small.end();
+  }
+});
+
 test('scripts that the server forgot are loaded again', async () => {
   await client.add('t', 1);
   await server.redis.script('FLUSH');

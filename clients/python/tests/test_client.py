@@ -11,6 +11,7 @@ import library
 from e2e import BUILD, ROOT, expect, expect_in, expect_true, test
 from library import in_thread
 from proxy import Proxy
+from server import Server
 
 import redis
 import weir
@@ -183,6 +184,28 @@ def the_body_fits_what_the_topic_takes_now(place):
     client.add("t", 1)
     place.ok("topic", "set", "t", "max_body=2MiB")
     expect(True, client.add("t", "x" * 1048577).is_new)
+
+
+@test
+def what_is_larger_than_the_server_takes_is_refused_soon(place):
+    for name in "proto-max-bulk-len", "client-query-buffer-limit":
+        server = Server(place, name)
+        server.options += ["--" + name, "1048576"]
+        server.start()
+        plain = redis.Redis(unix_socket_path=server.socket)
+        plain.hset("weir:{t}:options", "max_body", "8MiB")
+        client = weir.Client(plain)
+        client.add("t", 1)
+        for options in {}, {"id": "a"}, {"priority": "high"}:
+            try:
+                client.add("t", "x" * 2000000, **options)
+            except (weir.client.Error, redis.ResponseError) as error:
+                expect_in("bulk", str(error))
+            else:
+                raise AssertionError("it was added")
+        client.add("t", 2)
+        expect(2, client.counts("t")["waiting"])
+        server.kill()
 
 
 @test

@@ -28,6 +28,8 @@ logger = logging.getLogger("weir")
 PATIENCE = 60.0  # seconds: the server knows repeated adds for so long
 FIRST_PATIENCE = 3.0  # seconds, for a server that never answered; sentinels: 10
 ANSWER = 10.0  # seconds until a connection counts as lost
+LARGE = 1 << 20  # bytes: no server can be told to take less of a command
+CLOSINGS = 3  # of a connection at a large command, until that is given up
 PACK_JOBS, PACK_BYTES = 256, 256 * 1024
 ALPHABET = b"-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 NEW = b"\x98\x01\0\0\0\0\0"  # a record's array, version and five counters
@@ -55,6 +57,14 @@ Found = collections.namedtuple(
 
 class Error(Exception):
     """The server or the topic does not let it happen."""
+
+
+class Closed(redis.ConnectionError):
+    """The server closed the connection at a command of so many bytes."""
+
+    def __init__(self, size: int):
+        super().__init__("the server closed the connection")
+        self.size = size
 
 
 class WrongKind(Error):
@@ -179,7 +189,7 @@ class Link:
         """The answers of commands that may be repeated, which they are while
         the connection breaks, for `timeout` seconds. An error is raised, or an
         answer."""
-        began, pause, loads = time.monotonic(), 0.05, 0
+        began, pause, loads, closings = time.monotonic(), 0.05, 0, 0
         while True:
             try:
                 answers = self._send(commands, self._end(began, timeout))
@@ -189,6 +199,12 @@ class Link:
             except redis.AuthenticationError:  # to redis-py a lost connection
                 raise
             except LOST_CONNECTION as error:
+                closings += isinstance(error, Closed)
+                if closings == CLOSINGS:
+                    raise Error("the server at %s closes the connection at a "
+                                "command of %d bytes: raise its proto-max-bulk"
+                                "-len and client-query-buffer-limit" % (
+                                    self._address(), error.size)) from error
                 self.has_met |= isinstance(error, redis.BusyLoadingError)
                 logger.log(logging.WARNING if pause == 0.05 else logging.DEBUG,
                            "%s", error)
@@ -220,11 +236,17 @@ class Link:
 
     def _send(self, commands: Sequence[Any], end: float) -> List[Any]:
         connection = self._pool.get_connection(*ANY_COMMAND)
+        packed = connection.pack_commands(commands)
+        size = sum(map(len, packed))
         try:
-            connection.send_packed_command(connection.pack_commands(commands))
+            connection.send_packed_command(packed)
             answers = [self._answer(connection, end) for _ in commands]
-        except BaseException:
+        except BaseException as error:
             connection.disconnect()  # else a later call reads these answers
+            if size >= LARGE and type(error) in (redis.ConnectionError,
+                                                 ConnectionResetError,
+                                                 BrokenPipeError):
+                raise Closed(size) from error
             raise
         finally:
             self._pool.release(connection)
