@@ -64,10 +64,13 @@ export function unknown(call, name, names) {
     ? `: ${meant} is meant` : `; its options are ${names.join(', ')}`}`);
 }
 
+/** Is it no Map, Date, Promise or the like, whose values are no properties? */
+const hasNames = (value) =>
+  Object.prototype.toString.call(value) === '[object Object]';
+
 /** The values that are given, checked: each name has a rule. */
 export function optionsOf(call, options, rules) {
-  if (typeof options !== 'object' || options === null ||
-      Array.isArray(options)) {
+  if (!hasNames(options)) {
     refuse(`options of ${call}`, options, 'an object');
   }
   const told = {};
@@ -246,5 +249,14 @@ export function jobOptions(job) {
 
 export function arrayOf(name, value) {
   if (!Array.isArray(value)) refuse(name, value, 'an array');
-  return value;
+  return Array.from(value); // without holes
+}
+
+/** Handlers by topic. */
+export function topicsOf(value) {
+  if (!hasNames(value) || Object.keys(value).length === 0) {
+    throw new RangeError(`the topics are ${shown(value)}, not an object with a `
+      + 'handler for each topic');
+  }
+  return Object.entries(value);
 }

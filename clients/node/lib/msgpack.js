@@ -113,8 +113,13 @@ class Writer {
   }
 
   array(value, depth) {
-    this.length(value.length, 0x90, 16, [0, 0xdc, 0xdd]);
-    for (let i = 0; i < value.length; i++) {
+    const { length } = value; // a getter may make more
+    if (Object.keys(value).length > length) {
+      throw new Wrong('is an array with more than its elements: give an '
+        + 'object, or the elements');
+    }
+    this.length(length, 0x90, 16, [0, 0xdc, 0xdd]);
+    for (let i = 0; i < length; i++) {
       try {
         this.value(value[i], depth + 1);
       } catch (error) {

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Redis } from 'ioredis';
-import { prefixOf, topicOf } from './check.js';
+import { prefixOf, shown, topicOf } from './check.js';
 
 const FOLDER = process.env.WEIR_SCRIPTS
   ?? fileURLToPath(new URL('../scripts', import.meta.url));
@@ -61,8 +61,8 @@ function optionsOfAddress(address) {
     const [, plain, query = ''] = /^([^?]*)(?:\?(.*))?$/s.exec(address);
     const { prefix, ...more } = Object.fromEntries(new URLSearchParams(query));
     if (!/^(redis|rediss|unix):\/\/|^\//.test(plain)) {
-      throw new RangeError(`the address ${address} is not redis://, rediss:// `
-        + 'or unix:///path');
+      throw new RangeError(`the address ${shown(address)} is not redis://, `
+        + 'rediss:// or unix:///path');
     }
     for (const name of Object.keys(more)) {
       throw new RangeError(`the address has the option ${name}: prefix is the `

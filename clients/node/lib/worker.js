@@ -3,7 +3,7 @@
 
 import { randomBytes } from 'node:crypto';
 import { hostname } from 'node:os';
-import { functionOf, optionsOf, prefixOf, shown, topicOf, whole }
+import { functionOf, optionsOf, prefixOf, topicOf, topicsOf, whole }
   from './check.js';
 import { Keeper } from './keeper.js';
 import { Lane } from './lane.js';
@@ -18,12 +18,7 @@ const SERVING = { handle: functionOf, concurrency: whole(1, 100000) };
 
 /** Handlers by topic, checked: { topic: { handle, concurrency } }. */
 function servingOf(topics) {
-  if (typeof topics !== 'object' || topics === null ||
-      Object.keys(topics).length === 0) {
-    throw new RangeError(`the topics are ${shown(topics)}, not an object with `
-      + 'a handler for each topic');
-  }
-  return Object.entries(topics).map(([topic, one]) => {
+  return topicsOf(topics).map(([topic, one]) => {
     topicOf(topic);
     const told = typeof one === 'function' ? { handle: one }
       : optionsOf(`the topic ${topic}`, one, SERVING);

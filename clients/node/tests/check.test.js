@@ -144,10 +144,12 @@ test('topics, ids and lists are checked', () => withClient(async (client) => {
     undefined]) {
     await refusal('the jobs', () => client.addMany('t', jobs));
   }
-  for (const job of [null, 5, 'x', [1], undefined]) {
+  for (const job of [null, 5, 'x', [1], undefined, new Map(), new Date()]) {
     await refusal('a job of addMany', () => client.addMany('t', [job]));
   }
-  for (const options of [null, 5, 'x', ['id']]) {
+  await refusal('a job of addMany', () => client.addMany('t', [, { body: 1 }]));
+  for (const options of [null, 5, 'x', ['id'], new Map([['delayMs', 5000]]),
+    new Set(), new Date(), Promise.resolve({}), /x/]) {
     await refusal('the options of add', () => client.add('t', 1, options));
   }
 }));
@@ -177,6 +179,7 @@ const BODIES = [[undefined, 'body is undefined'],
   [Order, 'is a function'], [new Extension(1, Buffer.from('')), 'Extension'],
   [{ [Symbol('k')]: 1 }, 'has a symbol as a key'], [Math, 'no job can carry'],
   ['\ud800', 'body has a lone surrogate'], [{ '\udc00': 1 }, 'lone surrogate'],
+  [{ a: 'b'.match(/b/) }, 'body.a is an array with more than its elements'],
   [nested(33), 'is more than 32 levels deep'], [circle, '32 levels'],
   [{ a: [[{ b: new Set() }]] }, 'body.a[0][0].b is a Set']];
 
@@ -209,6 +212,8 @@ test('what is read is what was written', () => {
   assert.deepEqual(decode(encode(new Uint8Array([1, 2]))), Buffer.from([1, 2]));
   const getter = { get a() { return decode(encode('inner')); }, b: 'outer' };
   assert.deepEqual(decode(encode(getter)), { a: 'inner', b: 'outer' });
+  const growing = [{ get a() { return growing.push(0); } }];
+  assert.deepEqual(decode(encode(growing)), [{ a: 2 }]);
 });
 
 test('bytes that say more than they have cost nothing', () => {
@@ -251,7 +256,7 @@ test('settings of clients and workers are checked', async () => {
   }
   await refusal('"concurency" is no option of the topic t: concurrency', () =>
     new Worker(NOBODY, { t: { handle: t, concurency: 5 } }));
-  for (const topics of [{}, null, undefined, 'x', [], t]) {
+  for (const topics of [{}, null, undefined, 'x', [], t, [t], new Map()]) {
     await refusal('the topics are', () => new Worker(NOBODY, topics));
   }
   for (const topic of ['', 'a b', 'ä']) {

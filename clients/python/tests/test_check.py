@@ -169,6 +169,16 @@ def nested(levels):
     return body
 
 
+class Shorter(dict):
+    def items(self):
+        return []
+
+
+class Longer(list):
+    def __len__(self):
+        return 2
+
+
 CIRCLE = []
 CIRCLE.append(CIRCLE)
 BODIES = (
@@ -187,6 +197,8 @@ BODIES = (
     ({True: 1}, "has the key True"), ({b"k": 1}, "has the key b'k'"),
     ({("a", 1): 2}, "has the key ('a', 1)"), ("\ud800", "body has a lone surr"),
     ("\udc80", "lone surrogate"), ({"\ud800": 1}, "lone surrogate"),
+    (Shorter(a=1), "is a Shorter whose length is not the number"),
+    ([Longer()], "body[0] is a Longer whose length"),
     (nested(33), "is more than 32 levels deep"), (CIRCLE, "32 levels"),
     ({"a": [[{"b": object()}]]}, "body.a[0][0].b is a object"))
 

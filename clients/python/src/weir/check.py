@@ -92,7 +92,7 @@ def number(name: str, value: Any, least: float, most: float, what: str
            ) -> float:
     if isinstance(value, bool) or not isinstance(value, (int, float)) or \
             not least <= value <= most:
-        refuse(name, value, "%s from %.16g to %.16g" % (what, least, most))
+        refuse(name, value, "%s from %.13g to %.13g" % (what, least, most))
     return value
 
 
@@ -242,6 +242,11 @@ def base_of(value: Any) -> Any:
     if not isinstance(value, msgpack.ExtType):
         for kind in (str, int, float, bytes, bytearray, dict, list, tuple):
             if isinstance(value, kind):
+                told = value.items() if kind is dict else value
+                if kind in (dict, list, tuple) and \
+                        len(value) != sum(1 for _ in told):
+                    raise Wrong("is a %s whose length is not the number of its "
+                                "values" % type(value).__name__, TypeError)
                 return kind
     raise Wrong("is a %s, which no job can carry: give null, a bool, a number, "
                 "a text, bytes, a list or a dict" % type(value).__name__,
