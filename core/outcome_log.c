@@ -209,7 +209,7 @@ static void write_death(const struct weir__lane *lane,
         put_text(line, "to", on_dead);
     if (run->is_crashed) {
         put_number(line, "crashes", run->blamed);
-        write_line(line, "%s: %u workers ended while it ran", where,
+        write_line(line, "%s: %u workers ended or stalled while it ran", where,
                    run->blamed);
     } else if (run->is_malformed) {
         write_line(line, "%s: its record cannot be read", where);
@@ -261,8 +261,8 @@ void weir__lane_log_crash(struct weir__lane *lane, const struct weir__run *run)
         return;
     put_number(&line, "crashes", run->blamed);
     put_number(&line, "max_crashes", lane->options->max_crashes);
-    write_line(&line, "a worker ended while it ran (%u of %u)", run->blamed,
-               lane->options->max_crashes);
+    write_line(&line, "a worker ended or stalled while it ran (%u of %u)",
+               run->blamed, lane->options->max_crashes);
     tell(lane, CRASH, run->id, &line, NULL);
 }
 

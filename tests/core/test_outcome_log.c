@@ -147,11 +147,13 @@ TEST(a_crash_is_a_line_and_so_is_the_last_one)
     add("b");
     mem_store_suspect(store, 1);
     (void)settle_down();
-    expect_log("warn orders b: a worker ended while it ran (1 of 3)\n");
+    expect_log(
+        "warn orders b: a worker ended or stalled while it ran (1 of 3)\n");
     add("c");
     mem_store_suspect(store, 3);
     (void)settle_down();
-    expect_log("warn orders c: dead: 3 workers ended while it ran\n");
+    expect_log(
+        "warn orders c: dead: 3 workers ended or stalled while it ran\n");
 }
 
 /* --- many of them --------------------------------------------------------- */
