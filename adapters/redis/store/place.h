@@ -45,6 +45,7 @@ struct weir__server {
     bool is_away;        /* it was lost, or did not come */
     bool is_dirty;       /* something was sent and not flushed */
     bool is_spare;       /* it had no place at the last look */
+    bool evicts;         /* its policy drops keys, which was logged */
     int64_t down_ns;     /* since when none does; 0: there was none */
     int64_t ahead_ms;    /* its time minus our monotonic time */
     struct weir__confirms *confirms; /* NULL: nothing was to be confirmed */

@@ -109,8 +109,10 @@ static void on_beat(struct ev_loop *loop, ev_timer *timer, int events)
         forget(store);
         return;
     }
-    if (!store->presence.is_asked && weir__place_is_up(store->topics_place))
-        send_beat(store, &worker);
+    if (store->presence.is_asked || !weir__place_is_up(store->topics_place))
+        return;
+    send_beat(store, &worker);
+    weir__policy_ask(store);
 }
 
 /* --- life ----------------------------------------------------------------- */

@@ -371,6 +371,12 @@ void weir__redis_register(struct weir__redis *store, struct weir_slice name);
 void weir__topic_unregister(struct weir__store_topic *topic,
                             struct weir__request *request);
 
+/* --- store/policy.c: whether servers evict -------------------------------- */
+
+/* Ask each connected server; a policy that drops keys is logged, and its end,
+ * once each. */
+void weir__policy_ask(struct weir__redis *store);
+
 /* --- store/presence.c: which workers are there ---------------------------- */
 
 void weir__presence_init(struct weir__redis *store);
