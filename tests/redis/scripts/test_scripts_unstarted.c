@@ -73,6 +73,51 @@ TEST(what_goes_back_unstarted_gives_its_tokens_back)
     EXPECT_INT(0, claim("9"));
 }
 
+TEST(what_was_claimed_under_another_rate_gives_no_token_back)
+{
+    set("rate", "4/h burst 4");
+    (void)script_add('a', "4", "r0");
+    (void)script_add('b', "4", "r0");
+    EXPECT_INT(2, claim("2"));
+    set("rate", "2/h burst 2");
+    EXPECT_INT(1, claim("9"));
+    give_back("a0001", 2);
+    EXPECT_INT(0, claim("9"));
+}
+
+TEST(what_was_claimed_without_a_rate_gives_no_token_back)
+{
+    (void)script_add('a', "4", "r0");
+    (void)script_add('b', "4", "r0");
+    EXPECT_INT(2, claim("2"));
+    set("rate", "1/h burst 1");
+    EXPECT_INT(1, claim("9"));
+    give_back("a0001", 2);
+    EXPECT_INT(0, claim("9"));
+}
+
+TEST(what_was_claimed_gives_its_token_back_if_the_rate_is_said_again)
+{
+    set("rate", "4/h burst 4");
+    (void)script_add('a', "4", "r0");
+    EXPECT_INT(2, claim("2"));
+    set("rate", "4/h burst 4");
+    set("parallel", "9");
+    give_back("a0001", 2);
+    EXPECT_INT(4, claim("9"));
+}
+
+TEST(tokens_of_another_rate_come_from_its_first_moment)
+{
+    set("rate", "1/h burst 2");
+    (void)script_add('a', "2", "r0");
+    (void)script_add('b', "2", "r0");
+    EXPECT_INT(2, claim("9"));
+    set("rate", "10/h burst 2");
+    pass_ms(6 * 60 * 1000);
+    EXPECT_INT(1, claim("9"));
+}
+
 TEST(what_goes_back_after_its_start_has_used_its_token)
 {
     set("rate", "4/h burst 4");

@@ -15,6 +15,8 @@ local function limits_by(meta, known, own, is_current)
   if not is_current then
     known = known or own
   elseif own and own ~= (known or '') then
+    --#include rated
+    note_rated(meta, known, own)
     if own == '' then
       call('HDEL', meta, 'limits')
     else

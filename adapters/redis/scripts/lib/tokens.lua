@@ -2,7 +2,8 @@
 -- Jobs that were claimed and did not start give their tokens of `rate` and
 -- `key_rate` back. A full bucket gains nothing. So what it gained since the
 -- claim is taken off, unless it was less than half full: else more could start
--- at once than `burst`.
+-- at once than `burst`. A claim from before the rate was another one gives none
+-- back: what it used, if any, were tokens of that (rated.lua).
 --
 -- `spared` are { node, token of its claim, jobs, name of its lane or nil }. A
 -- node that `held` does not have used none. Returns workers that wait for a
@@ -11,11 +12,12 @@
 local function give_tokens(meta, held, idle, spared, time)
   --#include rate
   --#include laned
-  local known = call('HMGET', meta, 'limits', 'bucket', 'paused')
+  local known = call('HMGET', meta, 'limits', 'bucket', 'paused', 'rated')
   local rate, key_rate = string.match(known[1] or '', '^([^|]*)|[^|]*|?([^|]*)')
   local step, burst = read_rate(rate or '')
   local key_step, key_burst = read_rate(key_rate or '')
   if not step and not key_step then return {}, false end
+  local rated = number_of(known[4]) -- tokens of another rate
   local prefix = string.match(KEYS[1], '^.*}:')
   local time_us, is_due = time[1] * 1000000 + time[2], false
 
@@ -31,7 +33,7 @@ local function give_tokens(meta, held, idle, spared, time)
     end
     local _, _, used_one = claim.due_of(node, node_bounds(node))
     local key = lane and sub(lane, 2) or ''
-    if used_one then
+    if used_one and token > rated then
       claim.jobs = claim.jobs + count
       claim.keys[key] = (claim.keys[key] or 0) + count
     end

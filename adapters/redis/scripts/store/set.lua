@@ -34,10 +34,25 @@ local KEPT = { kind = true, paused = true, revision = true, max_pending = true,
 local LIMITS = { rate = 1, parallel = 2, key_rate = 3, key_parallel = 4,
                  ageing = 5 }
 
+-- Tokens of another rate come from now on, however long the one before would
+-- have had none.
+local function clip_bucket(meta, rate)
+  --#include rate
+  local step, burst = read_rate(rate)
+  local time = call('TIME')
+  local full, rest = string.match(call('HGET', meta, 'bucket') or '',
+                                  '^(%d+)( .*)$')
+  if not step or not full then return end
+  full = math.min(full, time[1] * 1000000 + time[2] + step * burst)
+  call('HSET', meta, 'bucket', string.format('%.0f', full) .. rest)
+end
+
 -- What claims hold the topic to (limits.lua). A part that is not named stays,
 -- since it may be from a worker's configuration.
 local function keep_limit(name, value)
-  local parts = { string.match((call('HGET', meta, 'limits') or '') .. '||||',
+  --#include rated
+  local before = call('HGET', meta, 'limits') or ''
+  local parts = { string.match(before .. '||||',
                                '^([^|]*)|([^|]*)|([^|]*)|([^|]*)|([^|]*)') }
   if name == 'ageing' and value ~= '' then
     --#include duration
@@ -47,6 +62,8 @@ local function keep_limit(name, value)
   local text = table.concat(parts, '|', 1, 2)
   local rest = table.concat(parts, '|', 3, 5)
   if rest ~= '||' then text = text .. '|' .. rest end
+  note_rated(meta, before, text)
+  if name == 'rate' then clip_bucket(meta, parts[1]) end
   call('HSET', meta, 'limits', text)
   call('HDEL', meta, 'offer') -- none is handed over
 end
