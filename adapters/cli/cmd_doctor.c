@@ -15,12 +15,13 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { CONFIG, ACL };
+enum { CONFIG, ACL, MEND };
 
 static const struct weir__flag flags[] = {
     [CONFIG] = {"config", "F",
                 "take server and plugin path of a configuration file"},
     [ACL] = {"acl", NULL, "look at nothing; print the least rights weir needs"},
+    [MEND] = {"mend", NULL, "remove what is left of lost jobs of TOPIC"},
 };
 
 static const char *const words[] = {
@@ -104,12 +105,18 @@ static enum weir__exit look_at_all(struct weir__doctor *doctor,
 
     for (size_t i = 0; i < members.count; i++)
         look_at_member(doctor, &members.list[i], url);
-    if (rc == WEIR_OK)
+    if (rc == WEIR_OK) {
         weir__doctor_cluster(doctor, &members, url->prefix);
+        weir__doctor_losses(doctor, &members, url->prefix, NULL);
+    }
     weir__members_close(&members);
     if (rc == WEIR_OK)
         return WEIR__EXIT_NONE;
     look_at_server(doctor, probe, url);
+    if (weir__doctor_worst(doctor, "scripts") == WEIR__HEALTH_OK) {
+        members.server = probe;
+        weir__doctor_losses(doctor, &members, url->prefix, NULL);
+    }
     if (rc != WEIR_ENOTFOUND) {
         weir__doctor_note(
             doctor, "cluster", WEIR__HEALTH_WARNING, "allow CLUSTER SLOTS",
@@ -268,6 +275,84 @@ static enum weir__exit examine(const struct weir__cli *cli,
     return rc;
 }
 
+/* --- mending -------------------------------------------------------------- */
+
+struct healed {
+    struct weir__client client;
+    uint64_t jobs; /* that wait */
+};
+
+static void on_stats(int code, const struct weir_stats *stats, void *arg)
+{
+    struct healed *healed = arg;
+
+    if (stats != NULL)
+        healed->jobs = stats->ready + stats->scheduled;
+    weir__client_finish(&healed->client, code);
+}
+
+/* A call of stats mends what can be mended without a search, 256 jobs or
+ * entries at a time. */
+static enum weir__exit heal(struct healed *healed, const char *topic)
+{
+    enum weir__exit rc = weir__client_know(&healed->client, topic);
+    int code = WEIR_OK;
+
+    for (uint64_t i = 0;
+         rc == WEIR__EXIT_NONE && code == WEIR_OK && i < 2 + healed->jobs / 256;
+         i++) {
+        code =
+            weir_reactor_stats(healed->client.reactor, topic, on_stats, healed);
+        if (code == WEIR_OK)
+            code = weir__client_wait(&healed->client);
+    }
+    if (code == WEIR_ENOTFOUND)
+        return weir__client_not_found(&healed->client, topic, NULL);
+    return code < 0 ? weir__client_exit(&healed->client, code, "doctor") : rc;
+}
+
+/* What has to be searched for. */
+static enum weir__exit search(struct weir__doctor *doctor, const char *address,
+                              const char *topic)
+{
+    struct weir__redis_url url;
+    struct weir__probe *probe = NULL;
+    struct weir__members members = {0};
+    struct weir_error err = {0};
+    int rc = weir__redis_url_parse(address, &url, &err);
+
+    if (rc == WEIR_OK)
+        rc = weir__probe_open(&url, WEIR__PROBE_MS, &probe, &err);
+    if (rc != WEIR_OK) {
+        weir__complain("doctor: %s", err.text);
+        return WEIR__EXIT_UNREACHABLE;
+    }
+    if (weir__members_open(&url, probe, &members, &err) != WEIR_OK)
+        members.server = probe;
+    weir__doctor_losses(doctor, &members, url.prefix, topic);
+    weir__members_close(&members);
+    weir__probe_close(probe);
+    return WEIR__EXIT_NONE;
+}
+
+static enum weir__exit mend(const struct weir__cli *cli, const char *topic)
+{
+    struct weir__doctor doctor = {0};
+    struct healed healed = {0};
+    enum weir__exit rc = weir__client_open(&healed.client, cli, NULL, 0);
+
+    if (rc != WEIR__EXIT_NONE)
+        return rc;
+    rc = heal(&healed, topic);
+    if (rc == WEIR__EXIT_NONE)
+        rc = search(&doctor, healed.client.url, topic);
+    if (rc == WEIR__EXIT_NONE)
+        rc = report(cli, &doctor, WEIR__EXIT_NONE);
+    weir__client_close(&healed.client);
+    weir__doctor_fini(&doctor);
+    return rc;
+}
+
 /* --- rights -------------------------------------------------------------- */
 
 /* `sentinel` is empty where there are none. */
@@ -322,6 +407,20 @@ static enum weir__exit tell_rules(const struct weir__cli *cli,
 
 /* --- the command ---------------------------------------------------------- */
 
+static bool check_operand(const struct weir__args *args, const char *topic)
+{
+    if (args->value[MEND] != NULL && args->value[ACL] != NULL)
+        weir__complain("doctor takes --mend or --acl, not both");
+    else if (args->value[MEND] != NULL && topic == NULL)
+        weir__complain("doctor --mend needs a topic");
+    else if (topic != NULL && args->value[MEND] == NULL &&
+             args->value[ACL] == NULL)
+        weir__complain("doctor takes a topic with --acl or --mend alone");
+    else
+        return topic == NULL || weir__operand_topic(topic);
+    return false;
+}
+
 static enum weir__exit run(const struct weir__cli *cli,
                            const struct weir__args *args)
 {
@@ -329,19 +428,18 @@ static enum weir__exit run(const struct weir__cli *cli,
     struct weir__cli configured = *cli;
     const char *topic = args->operand_count > 0 ? args->operand[0] : NULL;
     char from[PATH_MAX];
+    bool mends = args->value[MEND] != NULL;
     enum weir__exit rc;
 
-    if (topic != NULL && args->value[ACL] == NULL) {
-        weir__complain("doctor takes a topic with --acl alone");
-        return WEIR__EXIT_USAGE;
-    }
-    if (topic != NULL && !weir__operand_topic(topic))
+    if (!check_operand(args, topic))
         return WEIR__EXIT_USAGE;
     weir__blame_listen();
     rc = weir__services_read_file(&services, args->value[CONFIG]);
     weir__services_configure(&services, &configured, from);
     if (rc == WEIR__EXIT_NONE && args->value[ACL] != NULL)
         rc = tell_rules(&configured, services.config, topic);
+    else if (rc == WEIR__EXIT_NONE && mends)
+        rc = mend(&configured, topic);
     else if (rc == WEIR__EXIT_NONE)
         rc = examine(&configured, services.config != NULL
                                       ? &services.config->plugin_path
@@ -368,7 +466,11 @@ const struct weir__command weir__cmd_doctor = {
         "kind list and stream. With\nTOPIC the rule is for this topic alone: "
         "who has it adds, runs and sees its jobs,\nand no other's. A second "
         "line is for the sentinels of the address. With --json:\n"
-        "{\"acl\",\"sentinel_acl\"}.",
+        "{\"acl\",\"sentinel_acl\"}.\n"
+        "A server that evicts keys loses jobs and keeps what else it has of "
+        "them. Most of\nthat heals by itself; --mend TOPIC removes the rest, "
+        "in short steps, and gives\ngroups of a bounded topic their turn "
+        "again.",
     .example = "weir doctor --redis redis://10.0.0.7:6379",
     .exits = "0 nothing failed, 1 something failed, 2 wrong usage or\n"
              "  configuration, 5 the server was not reached,\n"

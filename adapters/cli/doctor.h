@@ -102,7 +102,8 @@ struct weir__member {
 
 /* A zeroed struct has none. */
 struct weir__members {
-    struct weir__cluster_map *map; /* owned; NULL: no cluster */
+    struct weir__cluster_map *map; /* owned; NULL: no cluster, */
+    struct weir__probe *server;    /* but this server; borrowed */
     struct weir__member *list;     /* owned */
     size_t count;
 };
@@ -116,6 +117,23 @@ int weir__members_open(const struct weir__redis_url *url,
                        struct weir_error *err);
 void weir__members_close(struct weir__members *members);
 
+/* Who serves the slot; NULL: the node is away. */
+struct weir__probe *weir__members_probe(const struct weir__members *members,
+                                        uint16_t slot);
+
+/* Call `fn` for each topic that there is, some 20,000 at most: how many were
+ * told, and whether these are all. False: the list is not told. BLOCKS. */
+bool weir__members_topics(const struct weir__members *members,
+                          const char *prefix,
+                          void (*fn)(const char *topic, void *arg), void *arg,
+                          size_t *ret_count, bool *ret_is_all);
+
+/* Ask a command of the SCAN family, which has `cursor` among its words, and
+ * take the next cursor. The members, one in each line; the caller frees them
+ * with weir__mem_free. NULL: `*ret_why`. BLOCKS. */
+char *weir__probe_page(struct weir__probe *probe, const char *const *words,
+                       char cursor[24], const char **ret_why);
+
 /* --- doctor_cluster.c: what they are together ----------------------------- */
 
 /* Slots that nobody has or that are open, nodes without a replica, versions and
@@ -123,6 +141,15 @@ void weir__members_close(struct weir__members *members);
 void weir__doctor_cluster(struct weir__doctor *doctor,
                           const struct weir__members *members,
                           const char *prefix);
+
+/* --- doctor_losses.c: jobs that a server lost key by key ------------------ */
+
+/* Look through each topic for what is left of lost jobs; or through `topic`
+ * alone, and mend that. Topics of kind list, stream, sync and concurrent mend
+ * themselves. BLOCKS; a step holds the server for about 1 ms. */
+void weir__doctor_losses(struct weir__doctor *doctor,
+                         const struct weir__members *members,
+                         const char *prefix, const char *topic);
 
 /* --- doctor_sentinel.c: what sentinels say of the primary ---------------- */
 

@@ -16,7 +16,6 @@
 enum {
     CLOCKS_OFF_MS = 100,
     OPEN_MAX = 10,     /* slots that are named */
-    PAGES_MAX = 20,    /* of the list of topics, 1,000 each */
     IDS_MANY = 1000000 /* one MIGRATE of them takes 1.5 s */
 };
 
@@ -223,97 +222,47 @@ static void compare_clocks(struct weir__doctor *doctor,
 
 /* --- topics --------------------------------------------------------------- */
 
-/* The one that has the slot; NULL: it is away. */
-static struct weir__probe *probe_of(const struct weir__members *members,
-                                    uint16_t slot)
-{
-    const struct weir__cluster_node *node =
-        weir__cluster_map_find(members->map, slot);
+struct about_topics {
+    struct weir__doctor *doctor;
+    const struct weir__members *members;
+    const char *prefix;
+};
 
-    for (size_t i = 0; i < members->count; i++)
-        if (members->list[i].node == node)
-            return members->list[i].probe;
-    return NULL;
-}
-
-static void check_topic(struct weir__doctor *doctor,
-                        const struct weir__members *members, const char *prefix,
-                        const char *topic)
+static void check_topic(const char *topic, void *arg)
 {
+    const struct about_topics *about = arg;
     uint16_t slot = weir__cluster_slot_of_topic(weir__slice_str(topic));
-    struct weir__probe *probe = probe_of(members, slot);
+    struct weir__probe *probe = weir__members_probe(about->members, slot);
     char key[WEIR__REDIS_PREFIX_CAP + WEIR_MAX_TOPIC + 8];
     const char *words[] = {"HLEN", key, NULL};
     const char *text;
 
-    (void)snprintf(key, sizeof(key), "%s:{%s}:ids", prefix, topic); /* fits */
+    (void)snprintf(key, sizeof(key), "%s:{%s}:ids", about->prefix,
+                   topic); /* fits */
     if (probe == NULL || weir__probe_ask(probe, words, &text) != WEIR_OK ||
         strtoll(text, NULL, 10) <= IDS_MANY)
         return;
-    weir__doctor_note(doctor, "topics", WEIR__HEALTH_WARNING,
+    weir__doctor_note(about->doctor, "topics", WEIR__HEALTH_WARNING,
                       "move its slot when there are fewer: until it has moved "
                       "both nodes stand still",
                       "topic %s has %s ids in slot %u", topic, text,
                       (unsigned)slot);
 }
 
-/* A cursor in the first line of `text`, names in the others. */
-static size_t check_page(struct weir__doctor *doctor,
-                         const struct weir__members *members,
-                         const char *prefix, char *text)
-{
-    char *rest = NULL;
-    size_t count = 0;
-
-    for (char *name = strtok_r(text, "\n", &rest); name != NULL;
-         name = strtok_r(NULL, "\n", &rest)) {
-        count++;
-        if (weir__topic_check(weir__slice_str(name), NULL) == WEIR_OK)
-            check_topic(doctor, members, prefix, name);
-    }
-    return count;
-}
-
-static bool next_page(struct weir__probe *probe, const char *key,
-                      char cursor[24], char **ret_names)
-{
-    const char *words[] = {"SSCAN", key, cursor, "COUNT", "1000", NULL};
-    const char *text, *names;
-
-    if (weir__probe_ask(probe, words, &text) != WEIR_OK)
-        return false;
-    names = text + strcspn(text, "\n");
-    *ret_names = weir__mem_new(strlen(names) + 1);
-    if (*ret_names == NULL)
-        return false;
-    memcpy(*ret_names, names, strlen(names) + 1);
-    (void)snprintf(cursor, 24, "%.*s", (int)(names - text), text); /* fits */
-    return true;
-}
-
 static void check_topics(struct weir__doctor *doctor,
                          const struct weir__members *members,
                          const char *prefix)
 {
-    char key[WEIR__REDIS_PREFIX_CAP + 8], cursor[24] = "0", *names;
-    struct weir__probe *probe;
-    size_t pages = 0, seen = 0, before = doctor->count;
+    struct about_topics about = {doctor, members, prefix};
+    size_t seen, before = doctor->count;
+    bool is_all;
 
-    (void)snprintf(key, sizeof(key), "%s:topics", prefix); /* fits */
-    probe = probe_of(members, weir__cluster_slot(weir__slice_str(key)));
-    if (probe == NULL)
-        return; /* said already */
-    do {
-        if (!next_page(probe, key, cursor, &names))
-            return;
-        seen += check_page(doctor, members, prefix, names);
-        weir__mem_free(names);
-        pages++;
-    } while (strcmp(cursor, "0") != 0 && pages < PAGES_MAX);
-    if (doctor->count == before)
+    if (weir__members_topics(members, prefix, check_topic, &about, &seen,
+                             &is_all) &&
+        doctor->count == before)
         weir__doctor_note(doctor, "topics", WEIR__HEALTH_OK, NULL,
                           "%zu, none with more than %d ids%s", seen, IDS_MANY,
-                          strcmp(cursor, "0") != 0 ? " among the first" : "");
+                          is_all ? "" : " among the first");
 }
 
 void weir__doctor_cluster(struct weir__doctor *doctor,

@@ -100,13 +100,6 @@ static size_t count_scripts(void)
     return count;
 }
 
-static void put_script(struct weir__probe *probe, size_t index)
-{
-    const char *words[] = {"SCRIPT", "LOAD", weir__scripts[index]->text, NULL};
-
-    weir__probe_put(probe, words);
-}
-
 /* Load those that the server has not, some ahead of their answers. False with
  * its sentence. */
 static bool load_scripts(struct weir__probe *probe, size_t *ret_loaded,
@@ -128,7 +121,7 @@ static bool load_scripts(struct weir__probe *probe, size_t *ret_loaded,
             *ret_loaded += is_there[i] = text[2 * i] == '1';
     for (size_t i = 0; i < count + AHEAD; i++) {
         if (i < count && !is_there[i])
-            put_script(probe, i);
+            weir__probe_put_load(probe, weir__scripts[i]);
         if (i >= AHEAD && !is_there[i - AHEAD] &&
             weir__probe_take(probe, &text) != WEIR_OK && ret_why[0] == '\0')
             (void)snprintf(ret_why, WHY_CAP, "%s", text); /* cut */

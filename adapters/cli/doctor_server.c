@@ -107,11 +107,19 @@ static void check_version(struct weir__doctor *doctor, const char *info)
 static void check_eviction(struct weir__doctor *doctor, const char *info)
 {
     struct weir_slice policy = weir__info_field(info, "maxmemory_policy");
+    uint64_t evicted = weir__info_number(info, "evicted_keys");
 
     if (policy.len == 0) {
         weir__doctor_note(doctor, "eviction", WEIR__HEALTH_WARNING,
                           "make sure that it is noeviction",
                           "the server does not tell its maxmemory-policy");
+    } else if (evicted > 0 &&
+               weir__info_is(info, "maxmemory_policy", "noeviction")) {
+        weir__doctor_note(doctor, "eviction", WEIR__HEALTH_WARNING,
+                          "look at losses, then CONFIG RESETSTAT",
+                          "noeviction, but %" PRIu64
+                          " keys were evicted since the server started",
+                          evicted);
     } else if (weir__info_is(info, "maxmemory_policy", "noeviction")) {
         weir__doctor_note(doctor, "eviction", WEIR__HEALTH_OK, NULL,
                           "noeviction");

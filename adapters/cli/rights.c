@@ -12,7 +12,8 @@
 #include <string.h>
 
 /* CONFIG GET tells doctor what the server keeps; but it tells the password of
- * the server as well. A server before 7.2 knows no WAITAOF, and takes no rule
+ * the server as well. SCAN finds what doctor --mend removes; but it tells the
+ * names of all keys. A server before 7.2 knows no WAITAOF, and takes no rule
  * with what it does not know. */
 const struct weir__right weir__rights[] = {
     {"AUTH x", WEIR__RIGHT_BOTH},
@@ -26,6 +27,7 @@ const struct weir__right weir__rights[] = {
     {"CLUSTER|NODES", WEIR__RIGHT_ALWAYS},
     {"CLUSTER|SLOTS", WEIR__RIGHT_ALWAYS},
     {"CONFIG|GET x", WEIR__RIGHT_BEYOND},
+    {"SCAN 0", WEIR__RIGHT_BEYOND},
     {"SCRIPT|LOAD x", WEIR__RIGHT_ALWAYS},
     {"SCRIPT|EXISTS 0", WEIR__RIGHT_ALWAYS},
     {"EVALSHA 0 0", WEIR__RIGHT_ALWAYS},
@@ -55,6 +57,7 @@ const struct weir__right weir__rights[] = {
     {"HLEN KEY", WEIR__RIGHT_ALWAYS},
     {"HEXISTS KEY x", WEIR__RIGHT_ALWAYS},
     {"HRANDFIELD KEY", WEIR__RIGHT_ALWAYS},
+    {"HSCAN KEY 0", WEIR__RIGHT_ALWAYS},
     {"HSET KEY x x", WEIR__RIGHT_ALWAYS},
     {"HSETNX KEY x x", WEIR__RIGHT_ALWAYS},
     {"HINCRBY KEY x 1", WEIR__RIGHT_ALWAYS},
@@ -77,6 +80,7 @@ const struct weir__right weir__rights[] = {
     {"ZRANGEBYSCORE KEY 0 1", WEIR__RIGHT_ALWAYS},
     {"ZREVRANGEBYSCORE KEY 1 0", WEIR__RIGHT_ALWAYS},
     {"ZPOPMIN KEY", WEIR__RIGHT_ALWAYS},
+    {"ZSCAN KEY 0", WEIR__RIGHT_ALWAYS},
     {"ZREMRANGEBYRANK KEY 0 0", WEIR__RIGHT_ALWAYS},
     {"BLMOVE KEY KEY LEFT LEFT 1", WEIR__RIGHT_LIST},
     {"XADD KEY * x x", WEIR__RIGHT_STREAM},

@@ -75,6 +75,13 @@ void weir__probe_put(struct weir__probe *probe, const char *const *words)
     (void)redisAppendCommandArgv(probe->context, argc, argv, NULL);
 }
 
+void weir__probe_put_load(struct weir__probe *probe,
+                          const struct weir__script *script)
+{
+    (void)redisAppendFormattedCommand(probe->context, script->load,
+                                      script->load_len);
+}
+
 int weir__probe_take(struct weir__probe *probe, const char **ret_text)
 {
     redisReply *reply = weir__await_reply(&probe->await);

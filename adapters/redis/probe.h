@@ -14,6 +14,7 @@ enum { WEIR__PROBE_MS = 3000 }; /* the limit for programs */
 struct redisReply;
 struct weir__cluster_map;
 struct weir__probe;
+struct weir__script;
 
 /* Connect, log in, choose the database. WEIR_ECONN; WEIR_ESERVER when the
  * server turned us away; WEIR_ENOTFOUND: a cluster has no such database;
@@ -44,6 +45,8 @@ int weir__probe_ask(struct weir__probe *probe, const char *const *words,
 /* The same in two steps, so that many questions leave together: the answers are
  * taken in the order of what was put, all before anything else is asked. */
 void weir__probe_put(struct weir__probe *probe, const char *const *words);
+void weir__probe_put_load(struct weir__probe *probe,
+                          const struct weir__script *script); /* SCRIPT LOAD */
 int weir__probe_take(struct weir__probe *probe, const char **ret_text);
 
 /* Ask one RESP command. NULL: no answer; every later question fails then, too.

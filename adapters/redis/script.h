@@ -38,6 +38,7 @@ extern const struct weir__script weir__script_store_workers;
 extern const struct weir__script weir__script_delay_requeue;
 extern const struct weir__script weir__script_delay_forget;
 extern const struct weir__script weir__script_delay_bury;
+extern const struct weir__script weir__script_delay_mend;
 extern const struct weir__script weir__script_delay_page;
 extern const struct weir__script weir__script_delay_purge;
 extern const struct weir__script weir__script_store_pause;
@@ -75,6 +76,7 @@ extern const struct weir__script weir__script_bounded_settle;
 extern const struct weir__script weir__script_bounded_renew;
 extern const struct weir__script weir__script_bounded_purge;
 extern const struct weir__script weir__script_bounded_list;
+extern const struct weir__script weir__script_bounded_mend;
 extern const struct weir__script weir__script_bounded_stats;
 
 /* All of them, ended by NULL. */

@@ -125,6 +125,11 @@ def scheduled(run, redis):
     redis.zrem("weir:{t}:wait", seq + b"0000")
 
 
+def lost(run, redis):
+    waiting(run, redis)
+    redis.delete(b"weir:{t}:p:" + SEQ)
+
+
 def dead(run, redis):
     run("delay/bury", BURY.keys, BURY.values)
     redis.set(b"weir:{t}:p:" + SEQ, pack([record(1)], ["x"])[0], px=60000)
@@ -151,6 +156,11 @@ def of_kind(kind):
 
 def grouped(run, redis):
     run("bounded/add", BOUNDED_ADD.keys, BOUNDED_ADD.values)
+
+
+def strayed(run, redis):
+    grouped(run, redis)
+    redis.delete("weir:{t}:rot")
 
 
 def batched(run, redis):
@@ -302,6 +312,10 @@ DELAY = [
          (when, b"r0")),
     Call("delay/forget", "ids meta dead rec", dead,
          (number(0, 2 ** 53, ""), b"9"), (number(1, 5000), b"10")),
+    Call("delay/mend", "wait run ids meta dead rec due of absent", lost,
+         (words("0", "1"), b"1"),
+         (words("wait", "of", "due", "ids", "packs"), b"wait"),
+         (form(rb"\d{1,19}"), b"0")),
     Call("delay/page", "wait", ready, (text, b"0"), (text, b""), (text, b"9")),
     Call("delay/purge", "wait run lease ids meta held due p:%s absent" %
          SEQ.decode(), waiting, (text, NODE)),
@@ -375,6 +389,8 @@ BOUNDED = [
          (words("bounded"), b"bounded"), (number(0, 1000), b"5"), (text, b"a")),
     Call("bounded/list", "meta rot hot lease g:a", grouped,
          (text, b"bounded"), *arguments(text, b"9", b"0", b"0", b"0", b"a")),
+    Call("bounded/mend", "meta rot hot out idle options g:a", strayed,
+         (text, b"t"), (words("0", "1"), b"1"), (text, b"a")),
     Call("bounded/stats", "meta lease rot hot", grouped, (text, b"*")),
 ]
 
