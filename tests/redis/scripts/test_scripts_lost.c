@@ -211,6 +211,95 @@ TEST(what_runs_comes_back_though_all_leases_were_lost)
     EXPECT_INT(1, script_stat("crashed"));
 }
 
+TEST(a_claim_whose_lease_was_lost_ends_though_others_have_theirs)
+{
+    (void)script_add('a', "1", "r0");
+    (void)script_add('b', "1", "r0");
+    EXPECT_STR("a0000+0", script_claim("1", "9000"));
+    (void)script_text("DEL weir:{t}:lease");
+    EXPECT_STR("b0000+0", script_claim("1", "9000"));
+    EXPECT_INT(1, redis_int(script_proc, "ZCARD weir:{t}:lease"));
+    EXPECT_INT(2, script_stat("running"));
+    EXPECT_INT(2, redis_int(script_proc, "ZCARD weir:{t}:lease"));
+}
+
+TEST(the_dead_are_dead_again_if_only_their_order_was_lost)
+{
+    (void)script_text("HSET weir:{t}:ids x D");
+    (void)script_text("HSET weir:{t}:rec x record");
+    (void)script_text("HSET weir:{t}:meta kind delay");
+    (void)script_text("DEL weir:{t}:dead");
+    EXPECT_INT(1, script_stat("dead"));
+    EXPECT_STR("0 0 0", script_add('a', "x", "r0"));
+}
+
+/* --- what weir doctor finds ----------------------------------------------- */
+
+/* How many were lost of what this key has. */
+static const char *mend(const char *what, const char *mends)
+{
+    const char *const args[] = {mends, what, what[0] == 'p' ? b : "0", NULL};
+
+    return script_run(&weir__script_delay_mend,
+                      "wait run ids meta dead rec due of absent", args);
+}
+
+TEST(what_was_lost_with_a_pack_is_found_and_mended)
+{
+    static const char *const keys[] = {"wait", "due", "ids"};
+
+    (void)script_add('a', "x y", "r5000");
+    (void)script_add('b', "z", "r5000");
+    (void)script_text("HSET weir:{t}:due aaaaaaaaaaaa table");
+    (void)script_text("HSET weir:{t}:of aaaaaaaaaaaa 2k");
+    lose(a);
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        const char *lost = i == 2 ? "0 2" : "0 1";
+
+        EXPECT_STR(lost, mend(keys[i], "0"));
+        EXPECT_STR(lost, mend(keys[i], "1"));
+        EXPECT_STR("0 0", mend(keys[i], "1"));
+    }
+    EXPECT_STR("0 1", mend("of", "1"));
+    EXPECT_INT(1, script_stat("waiting"));
+    EXPECT_INT(2, script_stat("lost"));
+    EXPECT_INT(0, script_stat("done"));
+    EXPECT_STR("2 0 2", script_add('c', "x y z", "r0"));
+}
+
+TEST(an_id_and_a_pack_whose_place_was_lost_are_found_and_mended)
+{
+    (void)script_add('a', "x", "r0");
+    (void)script_add('b', "2", "r0");
+    EXPECT_STR("0 0", mend("ids", "1"));
+    EXPECT_STR("0 0", mend("packs", "1"));
+    (void)script_text("DEL weir:{t}:wait");
+    EXPECT_INT(3, script_stat("lost"));
+    EXPECT_STR("0 1", mend("ids", "1"));
+    EXPECT_STR("0 1", mend("packs", "0"));
+    EXPECT_STR("0 1", mend("packs", "1"));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:%s", a));
+    EXPECT_INT(0, redis_int(script_proc, "EXISTS weir:{t}:p:%s", b));
+    EXPECT_STR("1", script_add('a', "x", "r0"));
+}
+
+TEST(a_pack_that_is_staged_is_none_that_was_lost)
+{
+    script_stage('b', "2");
+    EXPECT_STR("0 0", mend("packs", "1"));
+    EXPECT_INT(1, redis_int(script_proc, "EXISTS weir:{t}:p:%s", b));
+}
+
+TEST(the_id_of_a_dead_job_whose_record_was_lost_is_found_and_mended)
+{
+    (void)script_text("HSET weir:{t}:ids x D");
+    (void)script_text("ZADD weir:{t}:dead 5 x");
+    EXPECT_STR("0 1", mend("ids", "0"));
+    EXPECT_STR("0 1", mend("ids", "1"));
+    EXPECT_INT(0, redis_int(script_proc, "ZCARD weir:{t}:dead"));
+    EXPECT_STR("1", script_add('a', "x", "r0"));
+}
+
 /* --- lanes ---------------------------------------------------------------- */
 
 static void lose_keys(const char *keys)
@@ -243,6 +332,16 @@ TEST(jobs_whose_lane_was_lost_run)
         EXPECT_INT(0, script_stat("ready"));
         EXPECT_INT(2, script_stat("done"));
     }
+}
+
+TEST(a_lane_that_was_lost_is_found_behind_one_that_was_not)
+{
+    EXPECT_STR("1", lane_add(1, "l2r0 j"));
+    EXPECT_STR("1", lane_add(2, "l2r0 k"));
+    EXPECT_INT(2, script_stat("waiting"));
+    lose_keys("weir:{t}:lane:2k");
+    (void)script_stat("waiting");
+    EXPECT_STR("1 2", lane_claim("9", ""));
 }
 
 TEST(jobs_of_a_lane_without_of_run_and_are_no_more_than_before)

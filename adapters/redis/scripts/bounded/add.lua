@@ -47,7 +47,7 @@ local bounds = read_bounds(options, known[2])
 parts = known[3] and parts_of(known[3])
 local reply = { bounds.mode }
 local added, dropped, waiting = 0, 0, 0
-local fresh, full = {}, {}
+local fresh, full, strays = {}, {}, {}
 
 local function push(index, at, events)
   local list, group = KEYS[index], ARGV[at]
@@ -71,6 +71,8 @@ local function push(index, at, events)
     elseif bounds.linger > 0 and before < bounds.batch and
            len >= bounds.batch then
       full[#full + 1] = group
+    elseif now % 64 == 0 then -- now and then: its turn may have been lost
+      strays[#strays + 1] = { group, before }
     end
   end
   added = added + (bounds.mode == 2 and fit or events)
@@ -133,6 +135,11 @@ if #full > 0 then
       first = now
     end
   end
+end
+
+if strays[1] then
+  --#include stray_groups
+  if put_strays(strays) > 0 then first = now end
 end
 
 increment(meta, 'added', added)

@@ -273,11 +273,14 @@ local function offer_due(key, most)
   for _, group in ipairs(call('ZRANGEBYSCORE', key, '-inf', '(' .. digits(now),
                               'LIMIT', 0, most)) do
     local token = key == ttl or read_state(call('HGET', out, group))
-    if token and token ~= '~' then
-      offer(group)
-    else -- nothing of it is leased
+    if token == '~' then -- nothing of it is leased
       call('ZREM', lease, group)
       set_aside = set_aside + 1
+    else
+      if not token then -- lost: what it has goes back, as of another claim
+        call('HSET', out, group, '0 0 0 0')
+      end
+      offer(group)
     end
   end
 end

@@ -43,7 +43,9 @@ end
 local found, waiting, lost = {}, call('LLEN', fifo), {}
 call('HLEN', parked)
 for i = 6, #ARGV, 2 do -- first: who asks lives, however late
-  if call('ZSCORE', alive, ARGV[i + 1]) then
+  -- A consumer that has a message and is not in `alive` was lost there.
+  if call('ZSCORE', alive, ARGV[i + 1]) or
+     call('HEXISTS', parked, ARGV[i + 1]) == 1 then
     call('ZADD', alive, now + ARGV[3], ARGV[i + 1])
   else
     lost[#lost + 1] = tonumber(ARGV[i])

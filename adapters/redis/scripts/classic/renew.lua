@@ -13,10 +13,11 @@ local wrong = bad_number('the lease in ms', ARGV[1], 0, HOUR_MS)
 if wrong then return wrong end
 local time = call('TIME')
 local till = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1]
-local lost = {}
+local lost, parked = {}, string.sub(KEYS[1], 1, -6) .. 'parked'
 note_length(KEYS[2], tonumber(ARGV[1]))
 for i = 2, #ARGV, 2 do
-  if call('ZSCORE', KEYS[1], ARGV[i]) then
+  if call('ZSCORE', KEYS[1], ARGV[i]) or -- it was lost there
+     redis.pcall('HEXISTS', parked, ARGV[i]) == 1 then
     needs_no_room(KEYS[1])
     call('ZADD', KEYS[1], till, ARGV[i])
   else

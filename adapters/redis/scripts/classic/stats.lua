@@ -13,6 +13,11 @@ local options = call('HMGET', meta, 'kind', 'paused')
 local ripe = ripe_count(fifo, now)
 local first = ripe > 0 and due_of(call('LINDEX', fifo, 0)) or 0
 local running = call('HLEN', parked)
+if running > 0 then
+  --#include heal_leases
+  local owners = redis.pcall('HKEYS', parked)
+  heal_lost_leases(alive, now, { unpack(owners, 1, math.min(#owners, 1000)) })
+end
 local reply = {
   'time', now,
   'kind', options[1] or '',

@@ -72,7 +72,7 @@ if has_lanes then
   if first[2] then
     --#include heal_lanes
     see_head(first[2] - LANED)
-    pcall(heal_lanes, sub(wait, 1, -5), first) -- a full server, or a replica
+    pcall(heal_lanes, sub(wait, 1, -5)) -- a full server, or a replica
   end
   local turns = sub(wait, 1, -5) .. 'turns'
   for level = 0, BLOCKED - 1 do -- up to the current ms, which others write
@@ -192,16 +192,13 @@ end
 local prefix = sub(wait, 1, -5)
 if lose(running, prefix .. 'run') then running = 0 end
 
+if kind == 'delay' then
+  --#include heal_dead
+  heal_dead(dead, prefix .. 'rec', now)
+end
 if kind == 'delay' and running > 0 then
   --#include heal_leases
-  heal_lost_leases(prefix .. 'lease', now, function()
-    local left, tokens = redis.pcall('ZRANGE', prefix .. 'run', 0, 255,
-                                     'WITHSCORES'), {}
-    for i = 2, #left, 2 do
-      tokens[i / 2] = digits(floor(tonumber(left[i])))
-    end
-    return tokens
-  end)
+  heal_lost_leases(prefix .. 'lease', now, some_claims(prefix .. 'run'))
 end
 local done = total.settled - moved - total.failed - total.expired - lost
 local reply = {

@@ -18,6 +18,8 @@ for i, value in ipairs(call('HMGET', meta, unpack(names))) do
 end
 local options = call('HMGET', meta, 'kind', 'paused')
 
+--#include heal_entries
+if ARGV[1] == '' then heal_entries(string.sub(meta, 1, -5)) end
 local left, exact, added = external_left(source, ARGV[1])
 local due = call('ZCOUNT', wait, '-inf', now)
 local head = call('ZRANGE', wait, 0, 0, 'WITHSCORES')[2]
@@ -28,12 +30,9 @@ for _, jobs in ipairs(call('HVALS', auto)) do
 end
 if running > 0 then
   --#include heal_leases
-  heal_lost_leases(lease, now, function()
-    local tokens = redis.pcall('HKEYS', auto)
-    local left = redis.pcall('ZRANGE', run, 0, 255, 'WITHSCORES')
-    for i = 2, #left, 2 do tokens[#tokens + 1] = left[i] end
-    return tokens
-  end)
+  heal_lost_leases(lease, now, some_claims(run))
+  local tokens = redis.pcall('HKEYS', auto)
+  heal_lost_leases(lease, now, { unpack(tokens, 1, math.min(#tokens, 1000)) })
 end
 local reply = {
   'time', now,

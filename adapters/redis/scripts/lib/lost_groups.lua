@@ -1,42 +1,45 @@
 -- SPDX-License-Identifier: MIT
 -- Events that a bounded topic counts as waiting or running are lost if no group
 -- has them: they went with `g:GROUP` or `l:GROUP`, or with the keys that name
--- groups. `lost` counts them. A full server or a replica keeps nothing of that.
--- In scope is bounded/stats.lua.
+-- groups. `lost` counts them, and `strayed` those of groups that may only have
+-- lost their turn (stray_groups.lua). A full server or a replica keeps nothing
+-- of that. In scope is bounded/stats.lua.
 local function lose_groups()
+  local MOST = 256
   local _, lease, rot, hot = unpack(KEYS)
   local out = string.sub(meta, 1, -5) .. 'out'
   count.lost = number_of(call('HGET', meta, 'lost'))
-  local function is_there(key) return redis.pcall('EXISTS', key) ~= 0 end
-  local has_turns = count.waiting == 0 or is_there(rot) or is_there(hot)
-  if has_turns and count.running == 0 or options[1] ~= 'bounded' or
-     is_there(lease) then
+  if options[1] ~= 'bounded' or count.waiting + count.running == 0 then
     return
   end
-
-  local leased, held = {}, {}
-  local states = redis.pcall('HGETALL', out)
+  local leased, states = {}, redis.pcall('HRANDFIELD', out, digits(MOST),
+                                         'WITHVALUES')
   for i = 1, #states, 2 do
-    local list = read_state(states[i + 1]) == '~' and held or leased
-    list[#list + 1] = states[i]
+    local group = states[i]
+    if read_state(states[i + 1]) ~= '~' then
+      leased[#leased + 1] = group
+    elseif redis.pcall('ZSCORE', rot, group) == false and
+           redis.pcall('ZSCORE', hot, group) == false then
+      redis.pcall('ZADD', rot, digits(now), group)
+    end
   end
   --#include heal_leases
-  heal_lost_leases(lease, now, function() return leased end)
-  if leased[1] then return end
+  heal_lost_leases(lease, now, leased)
+  local function is_there(key) return redis.pcall('EXISTS', key) ~= 0 end
+  if leased[1] or #states == 2 * MOST or is_there(lease) then return end
 
   local function lose(name)
     local jobs = count[name]
     if jobs == 0 or type(redis.pcall('HINCRBY', meta, 'lost', jobs)) ~= 'number'
     then
-      return
+      return 0
     end
     increment(meta, name, -jobs)
     count.lost, count[name] = count.lost + jobs, 0
+    return jobs
   end
   lose('running')
-  if has_turns then return end
-  for _, group in ipairs(held) do
-    redis.pcall('ZADD', rot, string.format('%.0f', now), group)
+  if not is_there(rot) and not is_there(hot) then
+    increment(meta, 'strayed', lose('waiting'))
   end
-  if not held[1] then lose('waiting') end
 end
