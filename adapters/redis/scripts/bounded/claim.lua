@@ -141,6 +141,14 @@ local function is_stale(group, list, deadline)
   return false
 end
 
+-- A batch whose state was lost with `out` goes back.
+local function give_back(list, batch, events)
+  push_back(list, call('LRANGE', batch, 0, events - 1))
+  call('LTRIM', batch, events, -1)
+  increment(meta, 'waiting', events)
+  increment(meta, 'running', -events)
+end
+
 -- What is taken is noted for all groups at once, in the end.
 local function take(group, list, batch, size, ended, left)
   size = min(size, room - taken_jobs)
@@ -150,11 +158,10 @@ local function take(group, list, batch, size, ended, left)
   local is_all = #events < size or call('LLEN', list) == size
   if lease_ms == 0 then
     if is_all then call('DEL', list) else call('LTRIM', list, size, -1) end
-  elseif is_all then
-    call('RENAME', list, batch)
-  else
-    call('RPUSH', batch, unpack(events))
-    call('LTRIM', list, size, -1)
+  elseif not is_all or call('RENAMENX', list, batch) == 0 then
+    local before = call('RPUSH', batch, unpack(events)) - #events
+    if is_all then call('DEL', list) else call('LTRIM', list, size, -1) end
+    if before > 0 then give_back(list, batch, before) end
   end
   taken_jobs = taken_jobs + #events
   batches[#batches + 1] = { group, taken_jobs, ended, given, left, is_all }
