@@ -32,6 +32,15 @@ static const struct weir__script *const scripts[SCRIPTS] = {
     [SCRIPT_RECALL] = &weir__script_delay_recall,
     [SCRIPT_UNDELIVERABLE] = &weir__script_delay_undeliverable,
     [SCRIPT_CRON] = &weir__script_delay_cron,
+    [SCRIPT_PULL] = &weir__script_delay_pull,
+    [SCRIPT_PUSH] = &weir__script_delay_push,
+    [SCRIPT_LIST_CLAIM] = &weir__script_external_claim_list,
+    [SCRIPT_LIST_SETTLE] = &weir__script_external_settle,
+    [SCRIPT_LIST_STATS] = &weir__script_external_stats,
+    [SCRIPT_BOUNDED_ADD] = &weir__script_bounded_add,
+    [SCRIPT_BOUNDED_CLAIM] = &weir__script_bounded_claim,
+    [SCRIPT_BOUNDED_SETTLE] = &weir__script_bounded_settle,
+    [SCRIPT_BOUNDED_STATS] = &weir__script_bounded_stats,
 };
 
 static _Noreturn void give_up(const char *what, const char *detail)
@@ -69,9 +78,9 @@ static void plant(struct text *text, const struct fault *fault)
     (void)replace(text, fault->find, fault->replace);
 }
 
-static void load(struct caller *caller, enum script script,
-                 const struct fault *fault)
+static void load(struct caller *caller, enum script script)
 {
+    const struct fault *fault = caller->fault;
     struct text text = {0};
     redisReply *reply;
 
@@ -98,14 +107,14 @@ static void load(struct caller *caller, enum script script,
 void caller_open(struct caller *caller, const struct redis_proc *proc,
                  const struct fault *fault)
 {
-    *caller = (struct caller){0};
+    *caller = (struct caller){.fault = fault};
     caller->context = redisConnectUnix(redis_socket(proc));
     if (caller->context == NULL || caller->context->err != 0)
         give_up("no connection", redis_socket(proc));
     call_command(caller, "FLUSHALL", 0);
     call_queue(caller);
-    for (enum script script = 0; script < SCRIPTS; script++)
-        load(caller, script, fault);
+    for (enum script script = 0; script < SCRIPT_RARE; script++)
+        load(caller, script);
 }
 
 void caller_close(struct caller *caller)
@@ -119,6 +128,8 @@ void caller_close(struct caller *caller)
 void call_script(struct caller *caller, enum script script, size_t keys,
                  size_t args)
 {
+    if (caller->sha[script][0] == '\0')
+        load(caller, script);
     weir__resp_command(&caller->bytes, 3 + keys + args);
     weir__resp_str(&caller->bytes, "EVALSHA");
     weir__resp_str(&caller->bytes, caller->sha[script]);

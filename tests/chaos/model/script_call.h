@@ -40,6 +40,16 @@ enum script {
     SCRIPT_RECALL,
     SCRIPT_UNDELIVERABLE,
     SCRIPT_CRON,
+    SCRIPT_RARE, /* these and others behind are loaded when they are called */
+    SCRIPT_PULL = SCRIPT_RARE,
+    SCRIPT_PUSH,
+    SCRIPT_LIST_CLAIM,
+    SCRIPT_LIST_SETTLE,
+    SCRIPT_LIST_STATS,
+    SCRIPT_BOUNDED_ADD,
+    SCRIPT_BOUNDED_CLAIM,
+    SCRIPT_BOUNDED_SETTLE,
+    SCRIPT_BOUNDED_STATS,
     SCRIPTS
 };
 
@@ -54,16 +64,19 @@ struct caller {
     struct redisContext *context;
     struct weir__buf bytes; /* of the command being written */
     size_t pending;         /* replies to come */
-    char sha[SCRIPTS][41];
+    char sha[SCRIPTS][41];  /* "": not loaded yet */
+    const struct fault *fault;
 };
 
-/* Connect, flush the server, load the scripts. NULL fault: none. */
+/* Connect, flush the server, load the scripts. NULL fault: none; else it is
+ * borrowed. */
 void caller_open(struct caller *caller, const struct redis_proc *proc,
                  const struct fault *fault);
 void caller_close(struct caller *caller);
 
 /* --- writing ------------------------------------------------------------ */
 
+/* Replies that are still to come are lost where the script has to be loaded. */
 void call_script(struct caller *caller, enum script script, size_t keys,
                  size_t args);
 void call_command(struct caller *caller, const char *name, size_t args);
