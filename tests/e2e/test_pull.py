@@ -6,7 +6,8 @@ import redis
 
 from cluster import share, slot_of
 from e2e import (eventually, expect, expect_in, expect_true, stop_cleanly,
-                 test)
+                 test, time_test)
+from schedules import moment_of
 from wire_producer import record, rising
 from wire_puller import Job, Wire
 
@@ -362,6 +363,26 @@ def a_tick_of_a_schedule_leaves_its_place_to_jobs_and_goes_to_weir(place):
         "weir:{t}:wait", wire.redis.hget("weir:{t}:ids", "c@next") + b"0000")
         or 0) > wire.redis.time()[0] * 1000 + 60000, "its next time is set")
     stop_cleanly(worker)
+
+
+@time_test
+def a_dense_schedule_has_each_time_beside_one_who_pulls(place):
+    wire, pulled = Wire(place), []
+    place.ok("cron", "add", "c", "--topic", "t", "--every", "2s")
+    worker = place.work(place.echo())
+
+    def moments():
+        for job in wire.pull(1):
+            pulled.append(job.id)
+            wire.finish((job, "done"))
+        ran = [line["id"] for line in place.lines("out")]
+        return sorted(map(moment_of, pulled + ran))
+
+    eventually(lambda: len(moments()) >= 8, "there are 8 jobs")
+    stop_cleanly(worker)
+    got = moments()
+    expect([2000] * (len(got) - 1),
+           [after - before for before, after in zip(got, got[1:])])
 
 
 @test

@@ -56,6 +56,9 @@ const struct fault lost_faults[] = {
      "return nodes, most"},
     {"ticks that hide jobs are not put off", SCRIPT_PULL,
      "put_off({ unpack(nodes, 1, 4 * SPARE) })", ""},
+    {"ticks are put off though a worker of weir is there", SCRIPT_PULL,
+     "if math.abs(now - mended) > GONE_MS and not own_sleepers()[1] then",
+     "if true then"},
     {"ticks that are put off stay ready", SCRIPT_PULL,
      "increment(meta, 'ready', -ready)\nend", "end"},
     /* --- ticks that need no token --------------------------------------- */

@@ -155,6 +155,7 @@ static void expect_free_ticks(struct lost_run *run, long long ticks)
 void lost_ticks(struct lost_run *run)
 {
     unsigned ticks = 1 + lost_pick(run, 60), jobs = 1 + lost_pick(run, 20);
+    bool is_served = lost_pick(run, 2) == 0; /* by a worker of weir */
     long long got = 0;
 
     run->part = "ticks";
@@ -166,7 +167,7 @@ void lost_ticks(struct lost_run *run)
     for (unsigned i = 0; i < jobs; i++)
         push(run);
     lost_pass(run, 2);
-    if (lost_pick(run, 2) == 0)
+    if (is_served)
         (void)lost_ask(run, "HSET weir:{t}:meta mended %lld",
                        (long long)run->now_ms);
     (void)stat(run, "ready");
@@ -175,6 +176,10 @@ void lost_ticks(struct lost_run *run)
     lost_expect(run, "jobs that a client gets", jobs, got);
     lost_expect(run, "ticks that wait", ticks,
                 lost_ask(run, "ZCARD weir:{t}:wait"));
+    if (is_served) /* or it would come too late to the time of the next one */
+        lost_expect(run, "ticks that are due still", ticks,
+                    lost_ask(run, "ZCOUNT weir:{t}:wait -inf %lld",
+                             (long long)run->now_ms));
     lost_pass(run, LATER_MS);
     push(run);
     lost_pass(run, 2);
