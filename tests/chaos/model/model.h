@@ -137,6 +137,8 @@ struct model {
     long long max_pending; /* 0: no bound */
     int rate;              /* as it holds: one of `rates` */
     long long parallel;    /* likewise; 0: no bound */
+    bool has_rated;        /* the rate was another one before */
+    long long rated;       /* then this was the last token */
     bool has_bucket;       /* what follows is on the server, in us */
     double full_us;        /* when all tokens are back */
     double visit_us;       /* when the last worker comes that waits for one */

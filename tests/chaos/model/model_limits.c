@@ -31,6 +31,27 @@ void model_limits_text(int rate, long long parallel, struct text *ret_text)
         text_int(ret_text, parallel);
 }
 
+/* Claims so far give no token of this rate back. */
+static void change_rate(struct model *model, int rate)
+{
+    if (rate == model->rate)
+        return;
+    model->rate = rate;
+    model->rated = model->count.claimed;
+    model->has_rated = true;
+}
+
+/* Its tokens come from now on. */
+static void set_rate(struct model *model, int rate)
+{
+    double all_us = rates[rate].step_us * rates[rate].burst;
+
+    change_rate(model, rate);
+    if (rate != 0 && model->has_bucket)
+        model->full_us =
+            fmin(model->full_us, round((double)model->now_us + all_us));
+}
+
 /* What a worker says holds from now on where it knows what is stored. Else,
  * where nothing holds, it holds for this claim alone: true then. */
 bool model_hear_limits(struct model *model, const struct claim_call *call)
@@ -41,6 +62,8 @@ bool model_hear_limits(struct model *model, const struct claim_call *call)
     if (!call->says_limits || (!is_current && has_some) ||
         (call->rate == model->rate && call->parallel == model->parallel))
         return false;
+    if (is_current)
+        change_rate(model, call->rate);
     model->rate = call->rate;
     model->parallel = call->parallel;
     if (is_current && (call->rate != 0 || call->parallel != 0))
@@ -121,7 +144,8 @@ void model_spare(struct model *model, const struct lease *lease, long long jobs)
     const char *since = strrchr(text_of(&lease->held), '@');
     double since_us = 0, gained_us, over_us;
 
-    if (lease == NULL || jobs == 0 || model->rate == 0 || !model->has_bucket)
+    if (lease == NULL || jobs == 0 || model->rate == 0 || !model->has_bucket ||
+        (long long)lease->token <= model->rated)
         return;
     if (since != NULL)
         since_us = (double)strtoll(since + 1, NULL, 10) * 1000;
@@ -158,7 +182,7 @@ void model_set_limit(struct model *model, bool is_rate, long long value,
 {
     model->exists = true;
     if (is_rate)
-        model->rate = (int)value;
+        set_rate(model, (int)value);
     else
         model->parallel = value;
     model->offer.number = 0;

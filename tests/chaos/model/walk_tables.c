@@ -372,6 +372,8 @@ static void add_limits(const struct model *model, struct lines *lines)
                    model->visit_us, model->high_us);
     if (model->has_bucket)
         add_line(lines, "bucket", bucket);
+    if (model->has_rated)
+        add_number(lines, "rated", model->rated);
 }
 
 static void check_meta(struct run *run)

@@ -21,7 +21,7 @@ local function give_tokens(meta, held, idle, spared, time)
   local prefix = string.match(KEYS[1], '^.*}:')
   local time_us, is_due = time[1] * 1000000 + time[2], false
 
-  local claims = {}
+  local claims, old = {}, 0
   for _, job in ipairs(spared) do
     local node, token, count, lane = unpack(job)
     local claim = claims[token]
@@ -33,7 +33,9 @@ local function give_tokens(meta, held, idle, spared, time)
     end
     local _, _, used_one = claim.due_of(node, node_bounds(node))
     local key = lane and sub(lane, 2) or ''
-    if used_one and token > rated then
+    if token <= rated then
+      old = old + 1
+    elseif used_one then
       claim.jobs = claim.jobs + count
       claim.keys[key] = (claim.keys[key] or 0) + count
     end
@@ -80,5 +82,5 @@ local function give_tokens(meta, held, idle, spared, time)
                             high))
   if known[3] then return {}, is_due end -- who resumes it tells them
   return redis.pcall('ZRANGEBYSCORE', idle, '-inf', '-inf', 'LIMIT', '0',
-                     digits(math.max(#spared, jobs))), is_due
+                     digits(math.max(#spared - old, jobs))), is_due
 end
