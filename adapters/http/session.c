@@ -2,6 +2,7 @@
 #include "adapters/http/session.h"
 
 #include "adapters/http/door.h"
+#include "core/assert.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -47,6 +48,7 @@ struct weir__session *weir__session_begin(struct weir__session *sessions,
             (is_free || sessions[i].used_s < session->used_s))
             session = &sessions[i];
     }
+    WEIR_ASSERT(made.cookie[WEIR__SESSION_CAP - 1] == '\0');
     *session = made;
     return session;
 }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "adapters/redis/store/store.h"
+#include "core/assert.h"
 #include "core/mem.h"
 #include "core/text.h"
 
@@ -71,6 +72,7 @@ int weir__unserved_read(struct weir__stats_request *stats,
         part->pattern = keep(&to, text_at(reply, TOLD * i));
         part->names = keep(&to, text_at(reply, TOLD * i + 2));
     }
+    WEIR_ASSERT(to == (uint8_t *)&parts->list[count] + room);
     parts->count = count;
     stats->parts = parts;
     return WEIR_OK;
@@ -115,6 +117,7 @@ static void note_worker(const struct weir__stats_request *stats,
 {
     struct weir__waiting_parts *parts = stats->parts;
 
+    WEIR_ASSERT(parts != NULL);
     if (worker->topics_total > worker->topic_count)
         parts->has_unnamed = true;
     for (size_t i = 0; i < worker->topic_count; i++) {
@@ -133,6 +136,7 @@ static void sum_up(struct weir__stats_request *stats, int code)
     struct weir__waiting_parts *parts = stats->parts;
     uint64_t sum = 0;
 
+    WEIR_ASSERT(parts != NULL);
     for (size_t i = 0; i < parts->count; i++) {
         const struct part *part = &parts->list[i];
 
@@ -159,6 +163,7 @@ static void on_worker(int code, const struct weir_worker *worker, void *arg)
     struct weir__redis *store = arg;
     struct weir__stats_request *stats = store->counting, *next;
 
+    WEIR_ASSERT(stats != NULL);
     if (worker != NULL) {
         for (; stats != NULL && !worker->is_stopping; stats = stats->next)
             note_worker(stats, worker);
@@ -181,6 +186,7 @@ void weir__unserved_ask(struct weir__stats_request *stats)
     bool is_asked = store->counting != NULL;
     int rc;
 
+    WEIR_ASSERT(stats->parts != NULL);
     stats->next = store->counting;
     store->counting = stats;
     if (is_asked)
