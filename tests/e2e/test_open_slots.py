@@ -89,6 +89,7 @@ def every_script_that_needs_it_is_given_the_key_that_nobody_writes(place):
     place.ok("delete", "delay", "a")
     lines = place.write("keyed", '{"key":"k"}\n' * 3 + '{"key":"j"}\n' * 3)
     place.ok("add", "delay", "--jsonl", lines)
+    place.weir("doctor", "--mend", "delay")
     place.weir("show", "delay", "the-last-one")
     eventually(lambda: any("the-last-one" in words
                            for _, words in monitor.commands[-20:]),

@@ -107,7 +107,8 @@ TEST(the_owner_is_told_that_its_lease_ended)
     host_add(host, "42", 0);
     AWAIT(host_claim(host, 10, 3600000) == 1);
     token = host->runs->token;
-    (void)redis_int(proc, "DEL weir:{t}:alive");
+    /* Another worker has taken the message. */
+    (void)redis_int(proc, "DEL weir:{t}:alive weir:{t}:parked");
     AWAIT(host->lost_token == token);
 }
 
