@@ -305,7 +305,7 @@ def producers_whose_connections_break_add_one_job_for_each_key(place):
         '{"unique":"k%d","for":"1d"}\n' % i for i in range(keys)))
     running = [place.start("add", "t", "--json", "--jsonl", lines)
                for _ in range(producers)]
-    for _ in range(30):
+    for _ in range(12):  # each may take 5 s, and a producer gives up after 60 s
         before = calls(server)
         client("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")
         eventually(lambda: calls(server) >= before + 8 or
