@@ -30,7 +30,8 @@ struct fault_search {
  * table, and how many rows of the table have no fault. */
 size_t faults_missed(const struct fault_search *search);
 
-/* True if no seed from 1 to the last shows a difference without a fault. */
+/* True if without a fault each seed from 1 to the last comes to its end, and
+ * shows no difference. */
 bool fault_search_is_sound(const struct fault_search *search);
 
 /* A number from the environment, or `otherwise`. */
