@@ -459,7 +459,7 @@ int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
 enum {
     TOPICS_PAGE = 1000,              /* names, about */
     TOPICS_BYTES = 64 * 1024 * 1024, /* of all names: more than a million */
-    TOPICS_PAGES = 1000 * 1000,
+    TOPICS_PAGES = 20 * 1000,
     CURSOR_MAX = 20
 };
 
