@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tests/redis/scripts/lane_fixture.h"
@@ -352,4 +353,84 @@ TEST(jobs_of_a_lane_without_of_run_and_are_no_more_than_before)
     EXPECT_STR("1", lane_settle(1, "done"));
     EXPECT_INT(0, script_stat("waiting"));
     EXPECT_INT(1, script_stat("done"));
+}
+
+/* --- groups --------------------------------------------------------------- */
+
+static const char *add_event(void)
+{
+    static char number[24];
+    const char *const args[] = {"t", "bounded", "slot",  number,
+                                "a", "1",       "event", NULL};
+
+    (void)snprintf(number, sizeof(number), "%lld", script_number++);
+    return script_run(&weir__script_bounded_add,
+                      "rot hot out meta idle options seen ttl g:a", args);
+}
+
+static void see_that_it_is_lost(bool by_stats)
+{
+    static const char *const none[] = {NULL};
+    static const char *const claim[] = {"t", "bounded", "1", "300", "",
+                                        "0", "1",       "",  "",    NULL};
+
+    if (by_stats)
+        (void)script_run(&weir__script_bounded_stats, "meta lease rot hot",
+                         none);
+    else
+        (void)script_run(&weir__script_bounded_claim,
+                         "rot hot lease out meta idle options ttl", claim);
+}
+
+static long long turns(void)
+{
+    return redis_int(script_proc, "ZCARD weir:{t}:rot");
+}
+
+static long long waiting(void)
+{
+    return atoll(redis_text(script_proc, "HGET weir:{t}:meta waiting"));
+}
+
+TEST(a_group_whose_turn_was_lost_has_one_with_its_next_event)
+{
+    for (int by_stats = 0; by_stats < 2; by_stats++) {
+        (void)script_text("FLUSHALL");
+        EXPECT_STR("0", add_event());
+        (void)script_text("DEL weir:{t}:rot");
+        see_that_it_is_lost(by_stats);
+        EXPECT_STR("0", add_event());
+        EXPECT_INT(1, turns());
+        EXPECT_INT(2, waiting());
+    }
+}
+
+TEST(a_full_group_whose_turn_was_lost_has_one_with_its_next_event)
+{
+    static const char *const modes[] = {"drop-oldest", "drop-new", "reject"};
+
+    for (size_t i = 0; i < sizeof(modes) / sizeof(modes[0]); i++) {
+        (void)script_text("FLUSHALL");
+        EXPECT_INT(2, redis_int(script_proc,
+                                "HSET weir:{t}:options length 1 "
+                                "overflow %s",
+                                modes[i]));
+        (void)add_event();
+        (void)script_text("DEL weir:{t}:rot");
+        see_that_it_is_lost(true);
+        (void)add_event();
+        EXPECT_INT(1, turns());
+        EXPECT_INT(1, waiting());
+    }
+}
+
+TEST(an_event_that_was_stored_while_turns_could_not_be_has_one_later)
+{
+    (void)script_text("SET weir:{t}:rot none");
+    EXPECT_CONTAINS("WRONGTYPE", add_event());
+    EXPECT_INT(1, waiting());
+    (void)script_text("DEL weir:{t}:rot");
+    EXPECT_STR("0", add_event());
+    EXPECT_INT(1, turns());
+    EXPECT_INT(2, waiting());
 }

@@ -29,7 +29,7 @@ for _ = 9, #KEYS do
   at = at + 2 + ARGV[at + 1]
 end
 
-local known = call('HMGET', meta, 'kind', 'bounds', 'parts')
+local known = call('HMGET', meta, 'kind', 'bounds', 'parts', 'strayed')
 if known[1] and known[1] ~= kind then return { -1, known[1] } end
 wrong = bad_word('the kind', kind, 'bounded')
 if wrong then return wrong end
@@ -71,9 +71,10 @@ local function push(index, at, events)
     elseif bounds.linger > 0 and before < bounds.batch and
            len >= bounds.batch then
       full[#full + 1] = group
-    elseif now % 64 == 0 then -- now and then: its turn may have been lost
-      strays[#strays + 1] = { group, before }
     end
+  end
+  if (known[4] or now % 64 == 0) and events > 0 and before > 0 then
+    strays[#strays + 1] = { group, before } -- its turn may have been lost
   end
   added = added + (bounds.mode == 2 and fit or events)
   waiting = waiting + fit - (bounds.mode == 0 and over or 0)
@@ -84,8 +85,14 @@ local function push(index, at, events)
   end
 end
 
--- A key of another type is told in the end: the other groups get theirs.
+-- A key of another type is told in the end: the other groups get theirs, and
+-- the next add looks whether a group has no turn because of that.
 local failure = nil
+local function attempt(...)
+  local result = redis.pcall(...)
+  if type(result) == 'table' and result.err then failure = result end
+  return result
+end
 at = 5
 for index = 9, #KEYS do
   local events = tonumber(ARGV[at + 1])
@@ -97,8 +104,7 @@ end
 -- Groups that had nothing enter a rotation, unless they are leased.
 local first = nil
 if #fresh > 0 then
-  local states = redis.pcall('HMGET', out, unpack(fresh))
-  if states.err then failure = states end
+  local states = attempt('HMGET', out, unpack(fresh))
   local plain, heated, ttls = {}, {}, {}
   local full_due, due_later = digits(now), digits(now + bounds.linger)
   local deadline = digits(now + bounds.ttl)
@@ -118,19 +124,19 @@ if #fresh > 0 then
       first = is_full and now or first or now + bounds.linger
     end
   end
-  if #plain > 0 then call('ZADD', rot, 'NX', unpack(plain)) end
-  if #heated > 0 then call('ZADD', hot, 'NX', unpack(heated)) end
-  if bounds.ttl > 0 then call('ZADD', ttl, 'GT', unpack(ttls)) end
+  if #plain > 0 then attempt('ZADD', rot, 'NX', unpack(plain)) end
+  if #heated > 0 then attempt('ZADD', hot, 'NX', unpack(heated)) end
+  if bounds.ttl > 0 then attempt('ZADD', ttl, 'GT', unpack(ttls)) end
 end
 
 -- Those that fill a batch now linger no longer.
 if #full > 0 then
-  local states = call('HMGET', out, unpack(full))
+  local states = attempt('HMGET', out, unpack(full))
   for i, group in ipairs(full) do
     if not states[i] then
       local key = heat(bounds, group) and hot or rot
       local score = parts and parts.score(group, now) or now
-      call('ZADD', key, 'XX', 'LT', digits(score), group)
+      attempt('ZADD', key, 'XX', 'LT', digits(score), group)
       if parts then parts.note_due(group, now) end
       first = now
     end
@@ -139,7 +145,8 @@ end
 
 if strays[1] then
   --#include stray_groups
-  if put_strays(strays) > 0 then first = now end
+  local is_sound, count = pcall(put_strays, strays)
+  if not is_sound then failure = count elseif count > 0 then first = now end
 end
 
 increment(meta, 'added', added)
@@ -153,5 +160,8 @@ if parts then
 elseif first then
   wake_one(idle, topic, first)
 end
-if failure then error(failure, 0) end
+if failure then
+  redis.pcall('HSETNX', meta, 'strayed', '0')
+  error(failure, 0)
+end
 return reply

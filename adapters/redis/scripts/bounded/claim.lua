@@ -40,7 +40,7 @@ local HOLD, MOST, MOST_ENDED = 50, 1000, 255
 local now, time_us = now_ms()
 
 local known = call('HMGET', meta, 'paused', 'revision', 'bounds', 'kind',
-                   'added', 'server', 'parts')
+                   'added', 'server', 'parts', 'waiting')
 if known[4] and known[4] ~= ARGV[2] then return { -1, known[4] } end
 --#include args
 local wrong = bad_word('the kind', ARGV[2], 'bounded') or
@@ -350,6 +350,9 @@ local far = now + max(bounds.linger, lease_ms) + 2000
 if asleep and (now % 8 == 0 or (wake_at or 0) > far) or now % 64 == 0 then
   --#include heal_groups
   find_next()
+end
+if asleep and not wake_at and number_of(known[8]) > 0 then
+  redis.pcall('HSETNX', meta, 'strayed', '0') -- adds look (stray_groups.lua)
 end
 if is_unsorted then wake_at = now end
 if asleep and worker ~= '' then
