@@ -434,3 +434,79 @@ TEST(an_event_that_was_stored_while_turns_could_not_be_has_one_later)
     EXPECT_INT(1, turns());
     EXPECT_INT(2, waiting());
 }
+
+/* --- messages ------------------------------------------------------------- */
+
+static void push_messages(int count)
+{
+    const char *const args[] = {"t", "concurrent", "0", "", "r", "1", NULL};
+
+    for (int i = 0; i < count; i++)
+        (void)script_run(&weir__script_classic_push,
+                         "fifo ids meta options idle", args);
+}
+
+static void park_message(const char *consumer)
+{
+    const char *const args[] = {consumer, "w1", "9000", "park",
+                                "0",      "0",  "",     NULL};
+
+    (void)script_run(&weir__script_classic_pop,
+                     "fifo parked alive meta idle lock absent", args);
+}
+
+static void poll_topic(void)
+{
+    static const char *const args[] = {"concurrent", "w2", "300",
+                                       "-1",         "",   NULL};
+
+    (void)script_run(&weir__script_classic_poll,
+                     "fifo parked alive meta ids idle absent", args);
+}
+
+static long long lost_messages(void)
+{
+    static const char *const none[] = {NULL};
+
+    (void)script_run(&weir__script_classic_stats, "fifo parked meta alive",
+                     none);
+    for (size_t i = 0; i + 1 < script_reply->elements; i += 2)
+        if (strcmp(script_reply->element[i]->str, "lost") == 0)
+            return script_reply->element[i + 1]->integer;
+    return 0;
+}
+
+TEST(a_poll_ends_the_lease_of_a_message_whose_consumer_was_lost)
+{
+    push_messages(2);
+    park_message("c1");
+    (void)script_text("DEL weir:{t}:alive");
+    park_message("c2");
+    poll_topic();
+    EXPECT_INT(2, redis_int(script_proc, "ZCARD weir:{t}:alive"));
+    EXPECT_INT(0, redis_int(script_proc, "ZADD weir:{t}:alive 1 c1"));
+    poll_topic();
+    EXPECT_INT(1, redis_int(script_proc, "LLEN weir:{t}:fifo"));
+}
+
+TEST(messages_that_went_with_their_key_are_counted_as_lost)
+{
+    push_messages(5);
+    park_message("c1");
+    EXPECT_INT(0, lost_messages());
+    (void)script_text("DEL weir:{t}:parked");
+    EXPECT_INT(1, lost_messages());
+    (void)script_text("DEL weir:{t}:fifo");
+    EXPECT_INT(5, lost_messages());
+}
+
+TEST(messages_that_were_deleted_are_not_lost)
+{
+    static const char *const none[] = {NULL};
+
+    push_messages(3);
+    park_message("c1");
+    EXPECT_STR("3", script_run(&weir__script_classic_purge,
+                               "fifo parked alive meta", none));
+    EXPECT_INT(0, lost_messages());
+}

@@ -41,7 +41,7 @@ if options[3] ~= ARGV[5] then
                       tonumber(ARGV[3]), now)
 end
 local found, waiting, lost = {}, call('LLEN', fifo), {}
-call('HLEN', parked)
+local running = call('HLEN', parked)
 for i = 6, #ARGV, 2 do -- first: who asks lives, however late
   -- A consumer that has a message and is not in `alive` was lost there.
   if call('ZSCORE', alive, ARGV[i + 1]) or
@@ -50,6 +50,10 @@ for i = 6, #ARGV, 2 do -- first: who asks lives, however late
   else
     lost[#lost + 1] = tonumber(ARGV[i])
   end
+end
+if running > call('ZCARD', alive) then
+  --#include heal_parked
+  heal_parked(parked, alive, now)
 end
 --#include longest
 --#include honest
