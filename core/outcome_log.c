@@ -212,7 +212,10 @@ static void write_death(const struct weir__lane *lane,
         write_line(line, "%s: %u workers ended or stalled while it ran", where,
                    run->blamed);
     } else if (run->is_malformed) {
-        write_line(line, "%s: its record cannot be read", where);
+        write_line(line,
+                   run->lost_due ? "%s: its due time was lost"
+                                 : "%s: its record cannot be read",
+                   where);
     } else {
         write_line(line, "%s: %s at attempt %u", where, cause, attempt);
     }

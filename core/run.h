@@ -81,6 +81,7 @@ struct weir__run {
     int64_t late_us;    /* server time at the claim minus due time */
     int64_t claimed_ns; /* monotonic, when the claim's reply came */
     bool is_malformed;  /* record unreadable: goes to dead, never runs */
+    bool lost_due;      /* malformed, for its due time is not known any more */
     bool is_adopted;    /* another process took it: it began there */
     bool is_suspect;    /* a worker died with it: note its start first */
     uint32_t blamed;    /* noted starts that ended with their worker */

@@ -27,6 +27,19 @@ def a_job_whose_pack_was_lost_is_counted_and_its_id_is_free(place):
 
 
 @test
+def jobs_whose_due_times_were_lost_are_dead_and_never_early(place):
+    place.ok("add", "t", "--jsonl", "-", stdin='{"id":"a"}\n'
+             '{"id":"b","delay":"1h"}\n{"id":"c","delay":"24h"}')
+    server(place)("DEL", "weir:{t}:due")
+    expect_in("dead: its due time was lost", place.drain(place.echo()).err)
+    place.expect_stats("t", dead=3, done_total=0, ready=0, scheduled=0)
+    expect_in("malformed", place.weir("show", "t", "b").out)
+    place.ok("dead", "requeue", "t", "--all")
+    place.drain(place.echo())
+    place.expect_stats("t", dead=0, done_total=3)
+
+
+@test
 def until_empty_ends_where_a_key_of_lanes_was_lost(place):
     place.weir("add", "other")  # starts the server
     redis = server(place)

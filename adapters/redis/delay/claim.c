@@ -63,13 +63,17 @@ static bool read_score(struct weir__claimed_node *node, int64_t score)
 }
 
 /* Its state, then the part of the pack's table that is of its slots, which goes
- * behind the packs. */
+ * behind the packs. Empty: the table was lost. */
 static bool read_table(struct weir__delay_lease *lease,
                        struct weir__claimed_node *node, struct weir_slice told)
 {
+    WEIR_ASSERT(node->size > 0);
+    node->lost_due = told.len == 0;
+    node->is_mixed = true;
+    if (node->lost_due)
+        return true;
     if (told.len != 1 + weir__table_len(node->size))
         return false;
-    node->is_mixed = true;
     node->ended = told.ptr[0] / 2;
     memcpy(lease->tables_end, told.ptr + 1, told.len - 1);
     node->table = lease->tables_end;
@@ -79,7 +83,8 @@ static bool read_table(struct weir__delay_lease *lease,
 }
 
 static bool read_node(struct weir__delay_lease *lease,
-                      const struct redisReply *reply, size_t index)
+                      const struct redisReply *reply, size_t index,
+                      int64_t time_us)
 {
     struct weir__claimed_node *node = &lease->nodes[index];
     struct weir_slice name, told;
@@ -97,6 +102,8 @@ static bool read_node(struct weir__delay_lease *lease,
               : weir__reply_str(reply, HEAD + 2 * index + 1, &told) &&
                     read_table(lease, node, told)))
         return false;
+    if (node->lost_due)
+        node->due_ms = time_us / 1000;
     node->lease = lease;
     lease->jobs += node->size;
     return node->ended == 0 || node->size == 1; /* suspects come one by one */
@@ -197,7 +204,7 @@ static struct weir__delay_lease *read_lease(struct weir__delay_topic *topic,
     if (lease == NULL)
         return NULL;
     for (size_t i = 0; i < nodes && is_sound; i++)
-        is_sound = read_node(lease, reply, i);
+        is_sound = read_node(lease, reply, i, head->time_us);
     if (!is_sound || lease->jobs != jobs) {
         weir__delay_lease_free(lease);
         return NULL;

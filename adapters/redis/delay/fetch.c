@@ -245,6 +245,8 @@ static int fill_run(struct weir__run *run, struct weir__batch *batch,
         run->record = (struct weir__record){0};
     if (run->record.added_ms == 0)
         run->record.added_ms = batch->added_ms;
+    run->lost_due = node->lost_due;
+    run->is_malformed = run->is_malformed || run->lost_due;
     run->record.counters.crashes += node->ended;
     if (has_id) {
         run->id = batch->ids[slot];
@@ -287,7 +289,7 @@ static void deliver_node(struct weir__claimed_node *node,
             warn_newer(lease->topic);
             continue;
         }
-        if (run->is_malformed)
+        if (run->is_malformed && !run->lost_due)
             weir__topic_log_loss(&lease->topic->base, WEIR__LOSS_MALFORMED, 1,
                                  run->id);
         node->is_laned = node->is_laned || run->record.key.len > 0 ||

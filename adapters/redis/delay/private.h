@@ -71,6 +71,7 @@ struct weir__claimed_node {
                                  run's record, with these */
     int64_t due_ms;           /* server time; of its first slot */
     bool is_mixed;            /* its pack is */
+    bool lost_due;            /* nothing tells when its jobs are due */
     bool is_laned;        /* its jobs are of a lane (scripts/lib/lanes.lua) */
     const uint8_t *table; /* of its slots, in its lease; NULL: all are due
                              then */

@@ -318,6 +318,71 @@ TEST(a_purge_of_mixed_packs_leaves_no_table)
     EXPECT_INT(0, count("ready"));
 }
 
+/* --- a table that was lost ----------------------------------------------- */
+
+static void lose_table(const char *count)
+{
+    static const unsigned times[] = {0, 100, 200, 300, 400};
+
+    EXPECT_STR(count, add_mixed('a', count, times, (size_t)count[0] - '0'));
+    EXPECT_INT(1, redis_int(script_proc, "DEL weir:{t}:due"));
+}
+
+/* A node is told with an empty table: its jobs must not run. */
+static void expect_undated(const char *room, const char *lease_ms,
+                           const char *nodes)
+{
+    script_begin(&weir__script_delay_claim,
+                 "wait run lease ids meta idle held due");
+    script_arg(room);
+    script_arg(lease_ms);
+    script_arg("1000");
+    script_arg("w1");
+    script_arg("0");
+    script_arg("delay");
+    EXPECT_CONTAINS(nodes, script_call());
+    for (size_t i = 6; i < script_reply->elements; i += 2) {
+        EXPECT_INT(REDIS_REPLY_STRING, script_reply->element[i]->type);
+        EXPECT_INT(0, script_reply->element[i]->len);
+    }
+}
+
+TEST(jobs_whose_due_times_were_lost_must_not_run)
+{
+    lose_table("4");
+    expect_undated("9", "9000", "aaaaaaaaaaaa0003");
+    EXPECT_STR("", waiting());
+}
+
+TEST(parts_of_a_node_whose_due_times_were_lost_must_not_run)
+{
+    lose_table("5");
+    expect_undated("1", "9000", "aaaaaaaaaaaa0000");
+    for (int i = 0; i < 4; i++)
+        expect_undated("1", "9000", "aaaaaaaaaaaa0");
+    EXPECT_STR("", waiting());
+}
+
+TEST(lost_due_times_stay_lost_when_their_worker_dies)
+{
+    lose_table("3");
+    expect_undated("2", "0", "aaaaaaaaaaaa0001");
+    while (redis_int(script_proc, "ZCARD weir:{t}:run") > 0)
+        expect_undated("0", "9000", "");
+    expect_undated("9", "9000", "aaaaaaaaaaaa0001");
+    EXPECT_STR("", waiting());
+}
+
+TEST(lost_due_times_stay_lost_when_another_job_is_deleted_or_moved)
+{
+    lose_table("4");
+    EXPECT_CONTAINS("ready", slot("delete", "0", "r0"));
+    EXPECT_CONTAINS("ready", slot("reschedule", "2", "r90000"));
+    expect_undated("9", "9000", "aaaaaaaaaaaa0101");
+    EXPECT_STR("aaaaaaaaaaaa0202", waiting());
+    EXPECT_TRUE(waits_for("aaaaaaaaaaaa0202") >= 89);
+}
+
 /* --- earlier workers ----------------------------------------------------- */
 
 /* The claim of weir from before mixed packs, in the place of today's. */

@@ -86,6 +86,7 @@ if count == 0 then return reply end
 -- What a claim says of a node: state, whether its pack is mixed, and when a
 -- slot is due.
 local function read_claimed(told, lo)
+  if told == '' then return 0, true, function() return now end end
   if type(told) == 'number' then
     local is_mixed = told >= MIXED * 256
     if is_mixed then told = told - MIXED * 256 end
@@ -131,9 +132,9 @@ end
 local EMPTY = { 0, 0, 0, 0, 0, raw = '', body = '\192' }
 
 -- Why a job must not run; nil: it may. A record that expired is not kept.
-local function fate(record, id, due, ended)
+local function fate(record, id, due, ended, told)
   local ttl = record.options and record.options.ttl_ms or settings.ttl_ms
-  if record == EMPTY or not id then return 'malformed' end
+  if record == EMPTY or not id or told == '' then return 'malformed' end
   if ttl > 0 and now - due > ttl then return 'expired' end
   if ended > settings.max_crashes then return 'crashed' end
 end
@@ -200,7 +201,7 @@ local function open_node(node, told)
   local lo, hi = node_bounds(node)
   local state, is_mixed, due_of = read_claimed(told, lo)
   local ended, seq = floor(state / 2), sub(node, 1, 12)
-  if weight >= MOST_BYTES then
+  if weight >= MOST_BYTES and told ~= '' then
     put_back(node, is_mixed, due_of(lo), '')
     reply[3] = 0
     return
@@ -228,7 +229,7 @@ local function open_node(node, told)
       local id, is_made = nil, true
       if record_at then id, is_made = id_of(pack, seq, slot) end
       local due = due_of(slot)
-      local why = fate(record, id, due, ended)
+      local why = fate(record, id, due, ended, told)
       if why then
         id = id or '@' .. seq .. string.format('%02x', slot)
         local at = #ends

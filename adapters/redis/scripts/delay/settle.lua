@@ -434,6 +434,9 @@ if #back > 0 then
         below = below + spread(list, entry, seq, from, to, stays, ended / 128,
                                mixed_end)
       else
+        if region > 0 and lo < hi and ended == 0 then
+          ended = MOST_ENDED -- LOST_DUE
+        end
         carve(list, region + suspect_score(due, ended), seq, from, to, stays)
         if is_ripe then below = below + count end
       end

@@ -131,6 +131,7 @@ local function leave_lane_of(job)
 end
 local function put(node, at) -- a suspect stays one
   local fraction = number - floor(number)
+  if job.region == MIXED and fraction == LOST_DUE then fraction = 0 end
   if lane then
     enter(left, node, at, fraction, lane)
   else

@@ -12,6 +12,18 @@
 -- `mark`, and no node lies across it.
 local MIXED = 2 ^ 45
 
+-- If the server lost a table, nothing tells when the slots of a node are due,
+-- except the first one. Parts of such a node stand in `wait` with LOST_DUE in
+-- their scores, as after 127 crashes. Their jobs die when they are claimed, and
+-- never run too early.
+local LOST_DUE = 127 / 128
+
+-- Of a node without a table: is that because the table was lost?
+local function is_undated(score, size)
+  local state = score - floor(score)
+  return state == LOST_DUE or size > 1 and state == 0
+end
+
 -- One of 6 bytes.
 local function number_at(bytes, at)
   local low, high = struct.unpack('<I4I2', bytes, at)

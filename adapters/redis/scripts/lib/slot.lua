@@ -64,7 +64,10 @@ local function take_out(meta, seq, job)
     spread(left, job.entry, seq, job.lo, job.hi, own,
            job.number - floor(job.number), mark_end)
   else
-    carve(left, job.score, seq, job.lo, job.hi, own)
+    local is_lost = job.region == MIXED and
+                    is_undated(job.number, job.hi - job.lo + 1)
+    carve(left, is_lost and job.region + floor(job.number) + LOST_DUE or
+                job.score, seq, job.lo, job.hi, own)
   end
   call('ZREM', job.key, job.node)
   if not job.runs and job.due < mark_end then

@@ -66,6 +66,9 @@ local function moved()
       due = due_at(times, entry.slot)
       spread(rest, times, entry.place, lo, hi, own, number - due, mark_end)
     else
+      if region == MIXED and is_undated(number, hi - lo + 1) then
+        score = region + due + LOST_DUE
+      end
       carve(rest, score, entry.place, lo, hi, own)
     end
     local lane = region == LANED and
