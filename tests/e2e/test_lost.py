@@ -40,6 +40,35 @@ def jobs_whose_due_times_were_lost_are_dead_and_never_early(place):
 
 
 @test
+def a_schedule_whose_index_was_lost_has_one_tick_and_can_be_deleted(place):
+    place.ok("cron", "add", "s", "--topic", "t", "--every", "1h")
+    redis = server(place)
+    redis("DEL", "weir:{t}:ids")
+    place.weir("cron", "list")
+    expect(1, redis("ZCARD", "weir:{t}:wait"))
+    redis("DEL", "weir:{t}:ids")
+    place.ok("cron", "delete", "s", "--topic", "t")
+    expect(0, redis("ZCARD", "weir:{t}:wait"))
+
+
+@test
+def a_tick_whose_schedule_is_gone_ends_without_a_job(place):
+    """Also one of two, after the index named another pack."""
+    place.weir("add", "other")  # starts the server
+    redis = server(place)
+    for lost in ("HDEL weir:{t}:cron s", "HSET weir:{t}:ids s@next D"):
+        redis("FLUSHALL")
+        place.ok("cron", "add", "s", "--topic", "t", "--every", "1s")
+        place.weir("run", "--until-empty", "--handle", place.echo())
+        redis(*lost.split())
+        worker = place.work(place.echo())
+        eventually(lambda: redis("ZCARD", "weir:{t}:wait") == 0 and
+                   redis("ZCARD", "weir:{t}:run") == 0, "the tick ended")
+        stop_cleanly(worker)
+        place.expect_stats("t", done_total=0, running=0, lost_total=0)
+
+
+@test
 def until_empty_ends_where_a_key_of_lanes_was_lost(place):
     place.weir("add", "other")  # starts the server
     redis = server(place)

@@ -44,6 +44,7 @@ if verb == 'set' and
 end
 local kind = call('HGET', meta, 'kind')
 if kind and kind ~= 'delay' then return { 'kind', kind } end
+find_lost_ticks(cron)
 local SOON_MS = 8000
 if verb == 'mend' then
   local mended = call('HGET', meta, 'mended')

@@ -55,6 +55,7 @@
 --#include held
 --#include due
 --#include outbox
+--#include is_tick
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local run, lease, ids, meta, wait, dead, rec, idle = unpack(KEYS, 1, 8)
@@ -354,6 +355,29 @@ for _, node in ipairs(to_carve) do
   if lanes then kept[name] = { unpack(to_keep, from) } end
 end
 
+-- A tick goes on while its schedule does and the index names its pack: after
+-- `ids` was lost a schedule may have two. Others end, and make no job.
+local strays = 0
+for _, move in ipairs(moves) do
+  local first = nodes[floor(move.sources[1] / 256) * 5 + 2]
+  local is_of_tick = move.form == 0 and is_tick(first)
+  for _, source in ipairs(is_of_tick and move.sources or {}) do
+    local at, slot = floor(source / 256) * 5, source % 256
+    local seq = sub(nodes[at + 2], 1, 12)
+    local _, names = pack_of(nodes[at + 2], nodes[at + 1], nodes[at + 4])
+    local id = names and names[slot + 1]
+    local place = type(id) == 'string' and call('HGET', ids, id)
+    local schedule = type(id) == 'string' and
+                     redis.pcall('HGET', prefix .. 'cron', sub(id, 1, -6))
+    if type(id) == 'string' and not refused[source] and
+       type(schedule) ~= 'table' and
+       (place and place ~= seq or sub(schedule or '', 1, 1) ~= 'A') then
+      refused[source], strays = true, strays + 1
+      if place == seq then to_unindex[#to_unindex + 1] = id end
+    end
+  end
+end
+
 -- Then write: what goes first, what moves afterwards.
 if #back > 0 or #moves > 0 or #ends > 0 then
   --#include types
@@ -395,7 +419,8 @@ for key, pack in pairs(packs) do
   end
 end
 call_list('HDEL', prefix .. 'of', ended)
-increment(meta, 'settled', settled)
+increment(meta, 'settled', settled - strays)
+increment(meta, 'delrun', strays)
 
 -- What was not started returns under its due time. Who had started a suspect
 -- did not die with it.

@@ -1,8 +1,7 @@
 -- SPDX-License-Identifier: MIT
 -- Ticks of schedules (tick.lua) are for weir's own workers. A claim of pull.lua
 -- leaves them where they are, looks past them, and wakes a worker of weir if
--- none comes in time. Names of their packs tell them apart: the number of a
--- producer is FIRST_TICK or more, and its counter is 127 (lone_name.lua).
+-- none comes in time.
 --
 -- If more are due than a claim looks past for next to nothing, and no worker of
 -- weir is there, each claim puts some off by LEFT_MS. In scope is what
@@ -10,10 +9,7 @@
 local SPARE, MOST_TICKS, LEFT_MS, GONE_MS = 32, 1024, 5000, 30000
 local first_tick = math.huge -- when one that waits is due
 
--- 122 is `z`, 85 and 70 are the first letters of FIRST_TICK, `U` and `F`.
-local function is_tick(name)
-  return byte(name, 9) == 85 and byte(name, 10) >= 70 and byte(name, 8) == 122
-end
+--#include is_tick
 
 -- Where the first job is in a list of nodes and scores.
 local function job_in(nodes)

@@ -52,6 +52,26 @@ local function read_schedule(value)
   return state, tonumber(from), tonumber(at), string.sub(value, rest)
 end
 
+-- If the server lost `ids`, ticks among the first 1,024 nodes that wait or run
+-- are entered there again: each schedule would get a second tick. Others end
+-- with their next verdict (settle.lua).
+local function find_lost_ticks(cron)
+  --#include is_tick
+  local wait, ids = KEYS[1], KEYS[3]
+  if call('HEXISTS', ids, '!') == 1 or call('EXISTS', cron) == 0 then return end
+  for _, key in ipairs({ wait, KEYS[2] }) do
+    for _, node in ipairs(redis.pcall('ZRANGE', key, '0', '1023')) do
+      local seq, lo, hi = string.sub(node, 1, 12), node_bounds(node)
+      local pack = lo and is_tick(node) and
+                   read_pack(string.sub(wait, 1, -5) .. 'p:' .. seq)
+      for slot = lo or 0, pack and pack.ids and hi or -1 do
+        call('HSETNX', ids, pack.ids[slot + 1], seq)
+      end
+    end
+  end
+  call('HSET', ids, '!', string.rep('-', 65))
+end
+
 -- Where the tick of a schedule stands, as find_slot tells; nil: it is nowhere,
 -- whatever the index says of its id. False: the id is of another job.
 local function find_tick(name)
