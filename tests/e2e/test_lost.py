@@ -69,6 +69,17 @@ def a_tick_whose_schedule_is_gone_ends_without_a_job(place):
 
 
 @test
+def jobs_of_lanes_and_mixed_packs_run_where_meta_was_lost(place):
+    place.ok("add", "t", "--id", "k", "--key", "K")
+    place.ok("add", "t", "--jsonl", "-", stdin='{"id":"a"}\n'
+             '{"id":"b","delay":"1s"}')
+    server(place)("DEL", "weir:{t}:meta")
+    worker = place.work(place.echo())
+    eventually(lambda: len(place.lines("out")) == 3, "all ran")
+    stop_cleanly(worker)
+
+
+@test
 def until_empty_ends_where_a_key_of_lanes_was_lost(place):
     place.weir("add", "other")  # starts the server
     redis = server(place)
