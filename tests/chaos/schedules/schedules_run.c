@@ -174,7 +174,9 @@ static void end_leases(struct sched_run *run)
  * what is there once jobs were. */
 static void drain(struct sched_run *run)
 {
-    static const char script[] = "local keys = redis.call('KEYS', '*') "
+    /* Notes of crashes stay until there are many. */
+    static const char script[] = "redis.call('DEL', 'weir:{t}:started') "
+                                 "local keys = redis.call('KEYS', '*') "
                                  "table.sort(keys) "
                                  "return table.concat(keys, ' ')";
     struct sched_job *job;
