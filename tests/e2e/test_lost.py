@@ -249,8 +249,10 @@ def doctor_needs_a_topic_to_mend(place):
 @test
 def a_worker_logs_an_eviction_policy_that_is_set_while_it_runs(place):
     redis = Server(place)
-    worker = place.work(place.echo(), flags=("--redis", redis.url))
-    await_line(worker, "connected to")
+    place.env["WEIR_REDIS"] = redis.url
+    worker = place.work(place.echo())
+    place.ok("add", "t")
+    eventually(lambda: place.lines("out"), "it serves, so the start is over")
     redis.tell("CONFIG SET maxmemory-policy allkeys-lru")
     await_line(worker, "maxmemory-policy is allkeys-lru")
     redis.tell("CONFIG SET maxmemory-policy noeviction")
