@@ -55,7 +55,6 @@
 --#include held
 --#include due
 --#include outbox
---#include is_tick
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local run, lease, ids, meta, wait, dead, rec, idle = unpack(KEYS, 1, 8)
@@ -360,7 +359,11 @@ end
 local strays = 0
 for _, move in ipairs(moves) do
   local first = nodes[floor(move.sources[1] / 256) * 5 + 2]
-  local is_of_tick = move.form == 0 and is_tick(first)
+  local is_of_tick = false
+  if move.form == 0 then
+    --#include is_tick
+    is_of_tick = is_tick(first)
+  end
   for _, source in ipairs(is_of_tick and move.sources or {}) do
     local at, slot = floor(source / 256) * 5, source % 256
     local seq = sub(nodes[at + 2], 1, 12)
