@@ -47,9 +47,7 @@ const struct fault lost_faults[] = {
      "elseif left_ticks and region == 0 and left_ticks.has(name) then",
      "elseif false then"},
     {"every job is a tick", SCRIPT_PULL,
-     "return byte(name, 9) == 85 and byte(name, 10) >= 70 and "
-     "byte(name, 8) == 122",
-     "return true"},
+     "if not is_tick(nodes[i]) then return i end", ""},
     {"a tick that is left does not wait", SCRIPT_PULL, "name = nil\n", ""},
     {"ticks hide the jobs behind them", SCRIPT_PULL,
      "return due_nodes(most + MOST_TICKS), most + MOST_TICKS",
