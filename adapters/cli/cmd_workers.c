@@ -296,8 +296,8 @@ const struct weir__command weir__cmd_workers = {
         "was at worst of late, CONN how\nit reaches the server and how often "
         "it came back.\nWith --json: {\"workers\":[{\"name\",\"host\",\"pid\","
         "\"version\",\"topics\":\n[{\"topic\",\"concurrency\",\"held\","
-        "\"running\",\"groups\"}],\"topics_total\",\"held\",\"running\",\n"
-        "\"since_ms\",\"seen_ms\",\"lag_us\",\"transport\",\"connections\","
+        "\"running\",\"groups\"}],\"topics_total\",\n\"held\",\"running\","
+        "\"since_ms\",\"seen_ms\",\"lag_us\",\"transport\",\"connections\",\n"
         "\"stopping\"},...]};\ntopics are the first 1,000, concurrency is null "
         "where the worker does not tell\nit, times are those of the server.",
     .example = "weir workers",
