@@ -343,14 +343,24 @@ def a_purge_takes_the_jobs_of_a_pack(place):
     kill(victim)
 
 
+def expect_dead_until_requeued(place):
+    """Nothing tells when the jobs are due, so none runs by itself."""
+    worker = trace(place)
+    eventually(lambda: place.stats("t")["dead"] == COUNT, "all are dead")
+    expect({"malformed"}, {job["reason"] for job in
+                           place.ok("dead", "list", "t")})
+    expect(0, place.stats("t")["done_total"])
+    place.ok("dead", "requeue", "t", "--all")
+    await_done(place)
+    stop_cleanly(worker)
+    expect(sorted(names()), sorted(line["id"] for line in place.lines("ran")))
+
+
 @test
 def due_times_that_somebody_removed_lose_no_job(place):
     add_pack(place, after_ms=300)
     client(place)("DEL", "weir:{t}:due")
-    worker = trace(place)
-    await_done(place)
-    stop_cleanly(worker)
-    expect(sorted(names()), sorted(line["id"] for line in place.lines("ran")))
+    expect_dead_until_requeued(place)
     expect_nothing_left(place)
 
 
@@ -360,10 +370,7 @@ def due_times_that_somebody_cut_off_lose_no_job(place):
     redis = client(place)
     name, = redis("HKEYS", "weir:{t}:due")
     redis("HSET", "weir:{t}:due", name, b"123")
-    worker = trace(place)
-    await_done(place)
-    stop_cleanly(worker)
-    expect(sorted(names()), sorted(line["id"] for line in place.lines("ran")))
+    expect_dead_until_requeued(place)
     expect_nothing_left(place)
 
 

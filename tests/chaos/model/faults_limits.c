@@ -88,7 +88,7 @@ const struct fault limit_faults[] = {
      "spared[#spared + 1] = { left[i], number, size, laned[seq] }\n"
      "ended = min(ended + 1, MOST_ENDED)\n"},
     {"who waits for a token that comes back is not told", SCRIPT_CLAIM,
-     "digits(math.max(#spared, jobs)))", "'0')"},
+     "digits(math.max(#spared - old, jobs)))", "'0')"},
     {"a bucket that was full gains a second time", SCRIPT_CLAIM,
      "local gained = math.max(time_us - claim.since_us, 0)",
      "local gained = 0"},

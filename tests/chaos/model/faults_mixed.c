@@ -62,7 +62,7 @@ const struct fault mixed_faults[] = {
      "count, to, put)",
      "put(from, to)"},
     {"a mixed node comes back among the others", SCRIPT_CLAIM,
-     "local region = entry and MIXED or 0", "local region = 0"},
+     "local region = (entry or lost_due) and MIXED or 0", "local region = 0"},
     {"a rescheduled job comes back as its table says", SCRIPT_CLAIM,
      "if entry and is_part then", "if entry then"},
     {"a mixed node comes back as its first slot", SCRIPT_CLAIM,
