@@ -458,7 +458,7 @@ static void say_gone(const struct weir__bulk *bulk)
                    (int)bulk->named.len, (const char *)bulk->named.ptr, more);
 }
 
-/* What became of the jobs before the filter broke. */
+/* Says how many jobs were changed before the filter broke. */
 static void say_broken(const struct weir__bulk *bulk)
 {
     const char *why = bulk->filter.err.text;

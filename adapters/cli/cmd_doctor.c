@@ -311,7 +311,7 @@ static enum weir__exit heal(struct healed *healed, const char *topic)
     return code < 0 ? weir__client_exit(&healed->client, code, "doctor") : rc;
 }
 
-/* What has to be searched for. */
+/* Removes the remains of lost jobs that do not heal by themselves. */
 static enum weir__exit search(struct weir__doctor *doctor, const char *address,
                               const char *topic)
 {

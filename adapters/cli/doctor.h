@@ -144,8 +144,8 @@ void weir__doctor_cluster(struct weir__doctor *doctor,
 
 /* --- doctor_losses.c: jobs that a server lost key by key ------------------ */
 
-/* Look through each topic for what is left of lost jobs; or through `topic`
- * alone, and mend that. Topics of kind list, stream, sync and concurrent mend
+/* Search each topic for remains of lost jobs; or search `topic` alone, and
+ * remove them. Topics of kind list, stream, sync and concurrent mend
  * themselves. BLOCKS; a step holds the server for about 1 ms. */
 void weir__doctor_losses(struct weir__doctor *doctor,
                          const struct weir__members *members,

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What weir doctor finds in bounded topics: groups that wait for nobody. */
+/* weir doctor names groups of bounded topics that no worker serves. */
 
 #include "adapters/cli/doctor.h"
 #include "adapters/cli/topics.h"

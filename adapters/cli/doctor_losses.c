@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What is left of jobs that a server lost: it may lose one key and keep others
- * (docs/packs.md). Most of that heals when somebody asks for stats, claims or
- * adds; the rest is found here, in steps of about 1 ms. */
+/* A server may lose one key and keep others (docs/packs.md). Most losses heal
+ * with the next stats, claim or add. weir doctor finds the rest here, in steps
+ * of about 1 ms. */
 
 #include "adapters/cli/doctor.h"
 
@@ -32,7 +32,7 @@ struct search {
     const char *topic;
     bool mends;
     uint64_t lost;   /* in this topic */
-    size_t topics;   /* looked at */
+    size_t topics;   /* searched */
     size_t affected; /* of these */
     char why[256];   /* "": each question had its answer */
 };

@@ -90,7 +90,7 @@ static void point_to_copies(struct weir__filter *filter)
     }
 }
 
-/* The child has ended: no later job can be looked at. */
+/* The child has ended: it filters no more jobs. */
 static void break_off(struct weir__filter *filter,
                       const struct weir_job_info *job)
 {

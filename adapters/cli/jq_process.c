@@ -45,7 +45,7 @@ static void take_message(jv message, char why[static WEIR__JQ_WHY_CAP])
     jv_free(text);
 }
 
-/* Of several the first. */
+/* Keeps the first of several messages. */
 static void on_message(void *arg, jv message)
 {
     char *why = arg;
@@ -80,7 +80,7 @@ static jq_state *compile(const char *program, char why[static WEIR__JQ_WHY_CAP])
     return jq;
 }
 
-/* What there was instead of a value: an error or the end. Takes `last`. */
+/* Tells an error, 'f', from the end of the values, 'n'. Takes `last`. */
 static char fail_or_end(jv last, char why[static WEIR__JQ_WHY_CAP])
 {
     if (!jv_invalid_has_msg(jv_copy(last))) {
@@ -115,7 +115,7 @@ static char look(jq_state *jq, struct weir_slice job,
 
 /* --- shutting the child in ------------------------------------------------ */
 
-/* What this process has now, and WEIR__JQ_MIB more. */
+/* The child may have WEIR__JQ_MIB more than it has now. */
 static void limit_memory(void)
 {
     FILE *file = fopen("/proc/self/statm", "r");
@@ -146,7 +146,7 @@ static void close_from(int fd)
 }
 
 /* Calls that allocate, read and write what is open, and tell the time. All
- * others get EPERM, with which jq goes on or crashes. */
+ * others get EPERM; jq continues or crashes. */
 static void refuse_system_calls(void)
 {
 #if defined(__x86_64__) || defined(__aarch64__)

@@ -18,8 +18,8 @@
 enum { WEIR__JQ_MIB = 256, WEIR__JQ_JOBS = 256, WEIR__JQ_WHY_CAP = 256 };
 
 struct weir__jq_answers {
-    /* Of each job 'y' if the program gives anything but null and false, 'n', or
-     * 'f' if the program fails. */
+    /* A letter for each job: 'y' if the program gives anything but null and
+     * false, 'f' if the program fails, else 'n'. */
     char taken[WEIR__JQ_JOBS];
     char why[WEIR__JQ_WHY_CAP]; /* jq's sentence of the first 'f' of all */
 };

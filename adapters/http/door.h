@@ -2,10 +2,10 @@
 #ifndef WEIR_HTTP_DOOR_H
 #define WEIR_HTTP_DOOR_H
 
-/* Who is let in. A program shows the token. A browser shows it once and then
- * has a session. Without a token everybody on this machine may read, and the
- * name in the Host header must be this machine's, so that a foreign site whose
- * name leads here reads nothing. */
+/* The door lets callers in or refuses them. A program shows the token. A
+ * browser shows it once and then has a session. Without a token everybody on
+ * this machine may read, and the name in the Host header must be this
+ * machine's, so that a foreign site whose name leads here reads nothing. */
 
 #include "adapters/http/http.h"
 #include "adapters/http/session.h"

@@ -64,7 +64,7 @@ struct weir__http_options {
     const struct weir__http_route *routes; /* borrowed; {.path = NULL} ends */
 };
 
-/* Of a body; routes of WEIR__HTTP_OPEN get 1 KiB at most. */
+/* A body has at most so many bytes; on routes of WEIR__HTTP_OPEN 1 KiB. */
 enum { WEIR__HTTP_BODY_MAX = 1024 * 1024, WEIR__HTTP_TOKEN_MIN = 16 };
 
 /* Listens when it returns. WEIR_EINVAL (address, token; no loopback address

@@ -21,8 +21,8 @@ struct weir__session {
     double used_s; /* when a request came last; of a clock that never jumps */
 };
 
-/* Of WEIR__SESSIONS_MAX `sessions`, the one with this cookie that has not
- * ended, or NULL. Borrowed. */
+/* The session with this cookie among WEIR__SESSIONS_MAX `sessions`; NULL if
+ * there is none or it has ended. Borrowed. */
 struct weir__session *weir__session_find(struct weir__session *sessions,
                                          struct weir_slice cookie,
                                          double now_s);

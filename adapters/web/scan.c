@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Of the first batch few jobs are read twice, even if they are large. */
+/* The first batch is small, so few jobs are read twice, even large ones. */
 enum { FIRST = 32, LEAST = 8, BATCH = 1000, BATCH_BYTES = 8 * 1024 * 1024 };
 
 /* For all batches; the reader may have gone long ago. */

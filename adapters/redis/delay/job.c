@@ -34,8 +34,8 @@ struct job_request {
     enum weir_job_state state;
     struct weir_job_info info;
     uint32_t crashes;
-    struct weir__buf told,
-        attempts; /* what is told of these; with the others */
+    struct weir__buf told;     /* crashes, as the server noted them */
+    struct weir__buf attempts; /* the record's, and behind them these */
     size_t slot;
     char worker[WEIR_MAX_TOPIC + 1];
 };

@@ -20,8 +20,8 @@ const UNITS = { K: 1024, M: 1024 ** 2, G: 1024 ** 3 };
 const withinOf = (call, options) =>
   optionsOf(call, options, { timeoutMs: timeoutOf }).timeoutMs;
 
-/** Of one call. Random numbers are made in memory, so a restored machine makes
- * them again: the clock goes on. */
+/** Digits of one call. A restored machine makes the same random numbers again,
+ * but its clock has moved. */
 const nonce = () => (randomBytes(4).readUInt32LE()
   ^ Number(process.hrtime.bigint() & 0xffffffffn)) >>> 0;
 

@@ -8,7 +8,7 @@ export const MOST = 1024; // tokens of a lane
 export const FIRST = 5; // of them, behind these
 const [BEATS, LEASE, TIMEOUT, COUNT, RENEWALS] = [0, 1, 2, 3, 4];
 
-/** What a lane tells the thread. A token that is over does no harm. */
+/** Notes of a lane for its thread. A token that has ended does no harm. */
 export class Notes {
   shared = new Float64Array(new SharedArrayBuffer(8 * (FIRST + MOST)));
 

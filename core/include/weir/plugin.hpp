@@ -371,7 +371,7 @@ struct blocks<H, std::void_t<decltype(H::is_blocking)>>
     : std::bool_constant<H::is_blocking> {
 };
 
-/* Of what this worker lacks: the job is not to blame for it. */
+/* The worker lacks something; the job is not to blame. */
 inline weir_verdict put_off(weir_job *job, const char *what) noexcept
 {
     weir_job_log(job, WEIR_LEVEL_WARN, what);

@@ -38,8 +38,8 @@ struct weir_stats {
      * time is not known: entries of a list have none until they are taken. Of
      * bounded topics a few of the groups are read: a lower bound. */
     int64_t oldest_us;
-    /* Of bounded topics: groups with events that wait, whose workers have
-     * `groups` and none of them serves; -1: not known. */
+    /* Groups of a bounded topic that have waiting events and that no worker
+     * serves, where workers have `groups`; -1: not known. */
     int64_t unserved;
     int64_t lease_ended_us; /* since a lease ended that still has jobs; or -1 */
     bool is_elsewhere; /* all that is counted is in groups not served here */

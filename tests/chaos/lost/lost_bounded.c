@@ -98,7 +98,7 @@ static void settle(struct lost_run *run, const redisReply *batch)
     run->done += events;
 }
 
-/* Offers, claims, and settles each batch by chance of so many percent. */
+/* Offers, claims, and settles each batch with a probability of `percent`. */
 static void work(struct lost_run *run, unsigned percent, unsigned room)
 {
     redisReply *offer = claim(run, NULL, 0), *reply;

@@ -440,7 +440,7 @@ TEST(what_is_no_list_of_parts_stops_nobody)
 
 /* --- who serves what waits ------------------------------------------------ */
 
-/* What a worker of this name tells of itself; NULL: it serves another topic. */
+/* Writes the beat of a worker; `groups` NULL: it serves another topic. */
 static void beat(const char *name, const char *groups, uint64_t unnamed,
                  bool is_stopping)
 {

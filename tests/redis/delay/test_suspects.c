@@ -335,7 +335,7 @@ TEST(a_crash_of_which_nothing_is_known_any_more_is_told_without_a_worker)
     EXPECT_STR("crash , crash w1, retry w2", tell(host, "b").text);
 }
 
-/* What anybody may have written there. */
+/* Another client may have written anything there. */
 TEST(lines_of_crashes_that_are_none_are_passed_over)
 {
     struct host *host;

@@ -294,12 +294,8 @@ const char *script_add_one(char letter, const char *id, const char *when)
 
 char script_token[24];
 
-/* Nodes and ended leases: "a0003+0 ..."; the token stays in `token`. */
-const char *script_claim(const char *room, const char *lease_ms)
+void script_begin_claim(const char *room, const char *lease_ms)
 {
-    static char nodes[2048];
-    size_t len = 0;
-
     script_begin(&weir__script_delay_claim,
                  "wait run lease ids meta idle held due");
     script_arg(room);
@@ -308,6 +304,15 @@ const char *script_claim(const char *room, const char *lease_ms)
     script_arg("w1");
     script_arg("0");
     script_arg("delay");
+}
+
+/* Nodes and ended leases: "a0003+0 ..."; the token stays in `token`. */
+const char *script_claim(const char *room, const char *lease_ms)
+{
+    static char nodes[2048];
+    size_t len = 0;
+
+    script_begin_claim(room, lease_ms);
     (void)script_call();
     EXPECT_INT(REDIS_REPLY_ARRAY, script_reply->type);
     (void)snprintf(script_token, sizeof(script_token), "%lld",

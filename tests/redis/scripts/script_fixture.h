@@ -52,6 +52,9 @@ const char *script_add_one(char letter, const char *id, const char *when);
 /* As script_add_staged, by an outbox. */
 const char *script_send_on(char letter);
 
+/* Begins a claim of worker w1: all of its keys and arguments. */
+void script_begin_claim(const char *room, const char *lease_ms);
+
 /* Nodes and ended leases that came: "a0003+0 b0000+1". */
 const char *script_claim(const char *room, const char *lease_ms);
 

@@ -332,14 +332,7 @@ static void lose_table(const char *count)
 static void expect_undated(const char *room, const char *lease_ms,
                            const char *nodes)
 {
-    script_begin(&weir__script_delay_claim,
-                 "wait run lease ids meta idle held due");
-    script_arg(room);
-    script_arg(lease_ms);
-    script_arg("1000");
-    script_arg("w1");
-    script_arg("0");
-    script_arg("delay");
+    script_begin_claim(room, lease_ms);
     EXPECT_CONTAINS(nodes, script_call());
     for (size_t i = 6; i < script_reply->elements; i += 2) {
         EXPECT_INT(REDIS_REPLY_STRING, script_reply->element[i]->type);

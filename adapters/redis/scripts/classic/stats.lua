@@ -35,8 +35,8 @@ end
 for i, name in ipairs(names) do
   reply[#reply + 1], reply[#reply + 2] = name, count[i + 1]
 end
--- What was added, has not ended and is nowhere went with `fifo` or `parked`; or
--- it is between the two steps of `parking`.
+-- A message that was added, has not ended and is nowhere was lost with `fifo`
+-- or `parked`, or is between the two steps of `parking`.
 local purged, added, done, _, failed, expired = unpack(count)
 local lost = added - purged - done - failed - expired - waiting - running
 if lost > 0 then reply[#reply + 1], reply[#reply + 2] = 'lost', lost end

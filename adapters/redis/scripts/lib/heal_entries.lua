@@ -1,5 +1,5 @@
 -- SPDX-License-Identifier: MIT
--- Of a list `held` has the bytes of each entry that waits, runs or is dead. An
+-- The hash `held` of a list has each entry that waits, runs or is dead. An
 -- entry that is none of these was lost with `wait`, `run` or `dead`: it waits
 -- again, or is dead again if `past` says of what. In scope is external/stats.
 local function heal_entries(prefix)

@@ -18,7 +18,7 @@ local MIXED = 2 ^ 45
 -- never run too early.
 local LOST_DUE = 127 / 128
 
--- Of a node without a table: is that because the table was lost?
+-- A node has no table: was the table lost?
 local function is_undated(score, size)
   local state = score - floor(score)
   return state == LOST_DUE or size > 1 and state == 0
