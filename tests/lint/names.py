@@ -30,11 +30,13 @@ EXCEPTIONS = {
 # Names that begin with an underscore and belong to somebody else.
 LANGUAGE = re.compile(
     r"_(Alignas|Alignof|Atomic|Bool|Generic|Noreturn|Static_assert"
-    r"|Thread_local|Exit|exit|POSIX_C_SOURCE|SC_\w+)"
+    r"|Thread_local|Exit|exit|POSIX_C_SOURCE|SC_\w+"
+    r"|FORTIFY_SOURCE|FILE_OFFSET_BITS)"
     r"|__(FILE__|LINE__|func__|VA_ARGS__|cplusplus|attribute__|GNUC__"
     r"|GNUC_MINOR__|clang__|linux__|x86_64__|aarch64__|BYTE_ORDER__|ORDER_\w+__|SIZEOF_\w+__"
     r"|STDC\w*|SANITIZE_\w+__|has_\w+|builtin_\w+|atomic_\w+"
-    r"|wrap_\w+|real_\w+)")  # the last two: the linker's --wrap
+    r"|wrap_\w+|real_\w+"  # the linker's --wrap
+    r"|(?:read|recv|poll)_chk|sanitizer_\w+|asan_\w+)")  # what a fortified build calls
 
 TEXT = (".c", ".h", ".lua", ".sh", ".py", ".cmake", "CMakeLists.txt", "run")
 MARKS = re.compile(r"\b(?:" + "|".join(("TO" "DO", "FIX" "ME", "X" "XX",

@@ -432,8 +432,7 @@ static void topic_fini(struct weir__store_topic *base)
 static uint32_t make_start(const struct weir__classic *shared)
 {
     const struct weir__redis *store = shared->store;
-    uint64_t state = store->options.seed ^ (uint64_t)weir__redis_now_ns(store) ^
-                     (uint64_t)(uintptr_t)shared;
+    uint64_t state = store->options.seed ^ (uint64_t)weir__redis_now_ns(store);
 
     return (uint32_t)weir__random_next(&state);
 }

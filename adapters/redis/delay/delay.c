@@ -26,8 +26,7 @@ static struct weir__delay *delay_of(struct weir__shared *shared)
 
 static void shared_init(struct weir__shared *shared)
 {
-    delay_of(shared)->random =
-        shared->store->options.seed ^ (uintptr_t)shared->store;
+    delay_of(shared)->random = shared->store->options.seed;
 }
 
 static void shared_fini(struct weir__shared *base)
