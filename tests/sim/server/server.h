@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT */
+#ifndef WEIR_TEST_SERVER_H
+#define WEIR_TEST_SERVER_H
+
+/* A Redis in the test's process. It has the commands of adapters/cli/rights.c
+ * (tests/lint/server_commands.py ties the two lists) with the options that weir
+ * uses, the texts of errors of Redis 7.0, and Lua 5.1 for the scripts as they
+ * are embedded. A command or an option that it does not know ends the program,
+ * since a test that goes on would prove something else. Not thread-safe. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct server;
+struct server_client;
+
+/* Empty; its clock begins at `now_us`, in us since 1970. What Redis chooses by
+ * chance comes from the seed. NULL: no memory. */
+struct server *server_new(int64_t now_us, uint64_t seed);
+void server_free(struct server *server);
+
+/* As FLUSHALL: scripts and connections stay. */
+void server_clear(struct server *server);
+
+/* Time passes only by this; it may go back. Clients that wait in BLMOVE or
+ * XREAD get their answer here when their time is over: server_next_us() is the
+ * first such time, INT64_MAX if nobody waits. */
+void server_set_time(struct server *server, int64_t now_us);
+int64_t server_time(const struct server *server);
+int64_t server_next_us(const struct server *server);
+
+/* A connection. `send` gets what the server says, whole replies and messages,
+ * inside server_feed of this client or of another one, or server_set_time. */
+struct server_client *server_connect(struct server *server,
+                                     void (*send)(void *arg, const char *bytes,
+                                                  size_t len),
+                                     void *arg);
+
+/* Bytes of the client, in any pieces. False: what came is no command, and the
+ * server wants to close the connection. */
+bool server_feed(struct server_client *client, const char *bytes, size_t len);
+
+void server_disconnect(struct server_client *client);
+
+/* Scripts and commands of scripts that have run. */
+uint64_t server_scripts(const struct server *server);
+
+#endif
