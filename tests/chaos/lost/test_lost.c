@@ -8,16 +8,13 @@
 /* WEIR_TEST_SEEDS chooses how many runs there are. */
 enum { SEEDS = 120, FAULT_SEEDS = 400 };
 
-static struct redis_proc *proc;
-
 static void run_seed(size_t index, uint64_t seed)
 {
     static void (*const parts[])(struct lost_run *) = {lost_list, lost_bounded,
                                                        lost_ticks};
     struct lost_run run = {.seed = seed, .random = seed};
 
-    caller_open(&run.caller, proc,
-                index == NO_FAULT ? NULL : &lost_faults[index]);
+    caller_open(&run.caller, index == NO_FAULT ? NULL : &lost_faults[index]);
     lost_pass(&run, 1600000000123 + (int64_t)seed);
     parts[seed % 3](&run);
     caller_close(&run.caller);
@@ -42,7 +39,6 @@ TEST(whatever_key_is_lost_each_job_runs_or_is_counted)
     struct fault_search search =
         search_of((unsigned)number_from("WEIR_TEST_SEEDS", SEEDS));
 
-    proc = redis_start(NULL);
     EXPECT_TRUE(fault_search_is_sound(&search));
 }
 
@@ -50,6 +46,5 @@ TEST(the_count_finds_every_planted_fault)
 {
     struct fault_search search = search_of(FAULT_SEEDS);
 
-    proc = redis_start(NULL);
     EXPECT_INT(0, faults_missed(&search));
 }

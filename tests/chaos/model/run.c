@@ -132,14 +132,11 @@ static const char *message_text(const char *message)
 static bool read_message(struct run *run, struct text *woken)
 {
     static const char channel[] = "weir:wake:w";
-    void *reply = NULL;
-    const redisReply *array;
+    redisReply *array = local_take(run->listener);
     bool is_pong;
 
-    if (redisGetReply(run->listener, &reply) != REDIS_OK)
-        run_differs(run, "the listener", "a reply", run->listener->errstr);
-    array = reply;
-    if (array->type != REDIS_REPLY_ARRAY || array->elements < 2)
+    if (array == NULL || array->type != REDIS_REPLY_ARRAY ||
+        array->elements < 2)
         run_differs(run, "the listener", "an array", "something else");
     is_pong = strcmp(array->element[0]->str, "pong") == 0;
     if (strcmp(array->element[0]->str, "message") == 0) {
@@ -147,16 +144,16 @@ static bool read_message(struct run *run, struct text *woken)
         text_str(woken, message_text(array->element[2]->str));
         text_str(woken, " ");
     }
-    freeReplyObject(reply);
+    freeReplyObject(array);
     return !is_pong;
 }
 
 void run_check_woken(struct run *run)
 {
+    static const char *const ping[] = {"PING", NULL};
     struct text woken = {0};
 
-    if (redisAppendCommand(run->listener, "PING") != REDIS_OK)
-        run_differs(run, "the listener", "PING", run->listener->errstr);
+    local_say(run->listener, ping);
     while (read_message(run, &woken))
         run->woken_seen++;
     if (strcmp(text_of(&woken), text_of(&run->model.woken)) != 0)
@@ -170,7 +167,7 @@ void run_check_woken(struct run *run)
 
 void run_set_clock(struct run *run)
 {
-    call_clock(&run->caller, run->model.now_us);
+    server_set_time(run->caller.server, run->model.now_us);
 }
 
 void run_pass(struct run *run, int64_t us)
@@ -342,18 +339,19 @@ static void claim_as_before(struct run *run)
     run_check(run);
 }
 
-static void start(struct run *run, const struct redis_proc *proc)
+static void start(struct run *run)
 {
+    static const char *const subscribe[] = {"SUBSCRIBE", "nobody", NULL};
+
     model_init(&run->model, INT64_C(1700000000123456));
     run->settle = settle_new();
     run->last_settle = settle_new();
     run->follow = settle_new();
     run->random = run->options->seed;
-    caller_open(&run->caller, proc, run->options->fault);
-    run->listener = redisConnectUnix(redis_socket(proc));
-    if (run->listener == NULL || run->listener->err != 0)
-        run_differs(run, "the listener", "a connection", "none");
-    freeReplyObject(redisCommand(run->listener, "SUBSCRIBE nobody"));
+    caller_open(&run->caller, run->options->fault);
+    run->listener = local_open(run->caller.server);
+    local_say(run->listener, subscribe);
+    freeReplyObject(local_take(run->listener));
     run_set_clock(run);
     if (run->options->seed % 2 == 1)
         claim_as_before(run);
@@ -361,8 +359,8 @@ static void start(struct run *run, const struct redis_proc *proc)
 
 static void finish(struct run *run)
 {
+    local_close(run->listener);
     caller_close(&run->caller);
-    redisFree(run->listener);
     model_fini(&run->model);
     free(run->held);
     free(run->settle);
@@ -376,12 +374,12 @@ static void finish(struct run *run)
     text_free(&run->got);
 }
 
-void run_all(const struct run_options *options, const struct redis_proc *proc)
+void run_all(const struct run_options *options)
 {
     static const size_t most_live[] = {1300, 1300, 300, 30, 3};
     struct run run = {.options = options, .operation = "start"};
 
-    start(&run, proc);
+    start(&run);
     for (run.step = 1; run.step <= options->operations; run.step++) {
         const struct operation *operation;
 

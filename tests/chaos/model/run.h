@@ -27,7 +27,7 @@ struct run {
     const struct run_options *options;
     uint64_t random;
     struct caller caller;
-    struct redisContext *listener; /* subscribed to wake-ups */
+    struct local *listener; /* subscribed to wake-ups */
     struct model model;
     struct held *held; /* oldest first */
     size_t held_count, held_cap;
@@ -46,7 +46,7 @@ struct run {
 };
 
 /* Runs all operations and then empties the topic. */
-void run_all(const struct run_options *options, const struct redis_proc *proc);
+void run_all(const struct run_options *options);
 
 /* --- for the files of operations ---------------------------------------- */
 

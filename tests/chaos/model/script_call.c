@@ -85,8 +85,6 @@ static void load(struct caller *caller, enum script script)
     redisReply *reply;
 
     text_add(&text, scripts[script]->text, scripts[script]->len);
-    while (replace(&text, "call('TIME')", "call('HMGET', 'clock', 's', 'us')"))
-        continue;
     /* No field of `started` goes at random. */
     (void)replace(&text, "count <= 1000 then return", "true then return");
     (void)replace(&text, "call('HLEN', started) <= 1000", "true");
@@ -97,22 +95,19 @@ static void load(struct caller *caller, enum script script)
     call_str(caller, text_of(&text));
     call_queue(caller);
     reply = call_reply(caller);
-    if (reply->type != REDIS_REPLY_STRING || reply->len != 40)
-        give_up("the server does not load", reply->str);
+    if (reply == NULL || reply->type != REDIS_REPLY_STRING || reply->len != 40)
+        give_up("the server does not load", reply == NULL ? "" : reply->str);
     memcpy(caller->sha[script], reply->str, 41);
     freeReplyObject(reply);
     text_free(&text);
 }
 
-void caller_open(struct caller *caller, const struct redis_proc *proc,
-                 const struct fault *fault)
+void caller_open(struct caller *caller, const struct fault *fault)
 {
-    *caller = (struct caller){.fault = fault};
-    caller->context = redisConnectUnix(redis_socket(proc));
-    if (caller->context == NULL || caller->context->err != 0)
-        give_up("no connection", redis_socket(proc));
-    call_command(caller, "FLUSHALL", 0);
-    call_queue(caller);
+    *caller = (struct caller){.server = server_new(0, 1), .fault = fault};
+    if (caller->server == NULL)
+        give_up("no server", "out of memory");
+    caller->link = local_open(caller->server);
     for (enum script script = 0; script < SCRIPT_RARE; script++)
         load(caller, script);
 }
@@ -120,7 +115,8 @@ void caller_open(struct caller *caller, const struct redis_proc *proc,
 void caller_close(struct caller *caller)
 {
     weir__buf_fini(&caller->bytes);
-    redisFree(caller->context);
+    local_close(caller->link);
+    server_free(caller->server);
 }
 
 /* --- writing ------------------------------------------------------------ */
@@ -217,17 +213,6 @@ void call_claim(struct caller *caller, unsigned room, unsigned most_nodes,
     call_queue(caller);
 }
 
-void call_clock(struct caller *caller, int64_t now_us)
-{
-    call_command(caller, "HSET", 5);
-    call_str(caller, "clock");
-    call_str(caller, "s");
-    call_int(caller, now_us / 1000000);
-    call_str(caller, "us");
-    call_int(caller, now_us % 1000000);
-    call_queue(caller);
-}
-
 void call_str(struct caller *caller, const char *str)
 {
     weir__resp_str(&caller->bytes, str);
@@ -247,10 +232,7 @@ void call_queue(struct caller *caller)
 {
     if (caller->bytes.failed)
         give_up("a command", "out of memory");
-    if (redisAppendFormattedCommand(caller->context,
-                                    (const char *)caller->bytes.ptr,
-                                    caller->bytes.len) != REDIS_OK)
-        give_up("a command", caller->context->errstr);
+    local_give(caller->link, caller->bytes.ptr, caller->bytes.len);
     weir__buf_reset(&caller->bytes);
     caller->pending++;
 }
@@ -259,13 +241,13 @@ void call_queue(struct caller *caller)
 
 struct redisReply *call_reply(struct caller *caller)
 {
-    void *reply = NULL;
+    redisReply *reply = NULL;
 
-    while (caller->pending > 0) {
+    for (; caller->pending > 0; caller->pending--) {
         freeReplyObject(reply);
-        if (redisGetReply(caller->context, &reply) != REDIS_OK)
-            give_up("no reply", caller->context->errstr);
-        caller->pending--;
+        reply = local_take(caller->link);
+        if (reply == NULL)
+            give_up("a command", "no reply");
     }
     return reply;
 }

@@ -2,22 +2,22 @@
 #ifndef WEIR_TEST_SCRIPT_CALL_H
 #define WEIR_TEST_SCRIPT_CALL_H
 
-/* Calls of the scripts over a blocking connection. The scripts read the time
- * from the key `clock` instead of the server's, and may carry a planted fault.
+/* Calls of the scripts, on a server in this process. They may carry a planted
+ * fault.
  *
  * A call is written piece by piece; calls and commands queue up until
  * call_answer reads the replies. Replies become text: integers in decimal,
  * strings as they are ('' when empty), arrays as "(one two)".
  *
- * What goes wrong on the connection ends the test with a sentence. */
+ * What goes wrong with the server ends the test with a sentence. */
 
 #include <stdint.h>
 
 #include "core/buf.h"
 #include "tests/chaos/model/text.h"
-#include "tests/harness/redis_proc.h"
+#include "tests/sim/server/local.h"
+#include "tests/sim/server/server.h"
 
-struct redisContext;
 struct redisReply;
 
 enum script {
@@ -61,17 +61,16 @@ struct fault {
 };
 
 struct caller {
-    struct redisContext *context;
+    struct server *server;
+    struct local *link;
     struct weir__buf bytes; /* of the command being written */
     size_t pending;         /* replies to come */
     char sha[SCRIPTS][41];  /* "": not loaded yet */
     const struct fault *fault;
 };
 
-/* Connect, flush the server, load the scripts. NULL fault: none; else it is
- * borrowed. */
-void caller_open(struct caller *caller, const struct redis_proc *proc,
-                 const struct fault *fault);
+/* An empty server with the scripts. NULL fault: none; else it is borrowed. */
+void caller_open(struct caller *caller, const struct fault *fault);
 void caller_close(struct caller *caller);
 
 /* --- writing ------------------------------------------------------------ */
@@ -93,9 +92,6 @@ void call_stage(struct caller *caller, const char *seq,
 /* Claim with a lease that does not end by itself. */
 void call_claim(struct caller *caller, unsigned room, unsigned most_nodes,
                 const char *worker);
-
-/* What the scripts read as the time. */
-void call_clock(struct caller *caller, int64_t now_us);
 
 /* Of a pack in its outbox. */
 void call_out_key(struct caller *caller, uint32_t pack);

@@ -29,7 +29,7 @@ TEST(random_operations_answer_as_the_plain_model)
 {
     struct run_options options = options_of(50000);
 
-    run_all(&options, redis_start(NULL));
+    run_all(&options);
 }
 
 TEST(a_clock_that_goes_back_leaves_only_the_number_of_ready_jobs_wrong)
@@ -37,12 +37,10 @@ TEST(a_clock_that_goes_back_leaves_only_the_number_of_ready_jobs_wrong)
     struct run_options options = options_of(10000);
 
     options.clock_goes_back = true;
-    run_all(&options, redis_start(NULL));
+    run_all(&options);
 }
 
 /* --- planted faults ----------------------------------------------------- */
-
-static const struct redis_proc *proc;
 
 static const struct fault *fault_at(size_t index)
 {
@@ -66,7 +64,7 @@ static void run_seed(size_t index, uint64_t seed)
                                   .fault = index == NO_FAULT ? NULL
                                                              : fault_at(index)};
 
-    run_all(&options, proc);
+    run_all(&options);
 }
 
 static struct fault_search search_of(unsigned seeds)
@@ -83,7 +81,6 @@ TEST(the_model_finds_every_planted_fault)
 {
     struct fault_search search = search_of(FAULT_SEEDS);
 
-    proc = redis_start(NULL);
     EXPECT_INT(0, faults_missed(&search));
 }
 
@@ -93,6 +90,5 @@ TEST(no_seed_differs_where_nothing_is_planted)
     struct fault_search search =
         search_of((unsigned)number_from("WEIR_TEST_SEEDS", FEW_SEEDS));
 
-    proc = redis_start(NULL);
     EXPECT_TRUE(fault_search_is_sound(&search));
 }

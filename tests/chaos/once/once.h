@@ -109,7 +109,6 @@ struct once_options {
 };
 
 /* Ends the process with 1 at the first difference, which it prints. */
-void once_run(const struct once_options *options,
-              const struct redis_proc *proc);
+void once_run(const struct once_options *options);
 
 #endif

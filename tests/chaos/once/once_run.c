@@ -54,7 +54,7 @@ void once_check(struct once_run *run)
 void once_pass(struct once_run *run, int64_t ms)
 {
     run->once.now_ms += ms;
-    call_clock(&run->caller, run->once.now_ms * 1000);
+    server_set_time(run->caller.server, run->once.now_ms * 1000);
 }
 
 /* --- jobs and packs ------------------------------------------------------- */
@@ -252,14 +252,14 @@ static void fini(struct once_run *run)
     free(run->packs);
 }
 
-void once_run(const struct once_options *options, const struct redis_proc *proc)
+void once_run(const struct once_options *options)
 {
     struct once_run run = {.options = options, .random = options->seed};
 
     run.once.now_ms = INT64_C(1000) * BEGIN_S;
     run.once.key_count = options->keys;
     run.once.keys = calloc((size_t)options->keys, sizeof(*run.once.keys));
-    caller_open(&run.caller, proc, options->fault);
+    caller_open(&run.caller, options->fault);
     while (run.adds < options->adds)
         step(&run);
     drain(&run);

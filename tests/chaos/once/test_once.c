@@ -15,7 +15,7 @@ TEST(jobs_with_unique_keys_run_as_the_model_says)
         .adds = number_from("WEIR_TEST_ADDS", 20000),
         .keys = KEYS};
 
-    once_run(&options, redis_start(NULL));
+    once_run(&options);
 }
 
 TEST(few_keys_are_fought_for_as_the_model_says)
@@ -23,12 +23,10 @@ TEST(few_keys_are_fought_for_as_the_model_says)
     struct once_options options = {
         .seed = 2, .adds = 20000, .keys = FAULT_KEYS};
 
-    once_run(&options, redis_start(NULL));
+    once_run(&options);
 }
 
 /* --- planted faults ----------------------------------------------------- */
-
-static const struct redis_proc *proc;
 
 static const char *name_of(size_t index)
 {
@@ -43,7 +41,7 @@ static void run_seed(size_t index, uint64_t seed)
         .keys = FAULT_KEYS,
         .fault = index == NO_FAULT ? NULL : &once_faults[index]};
 
-    once_run(&options, proc);
+    once_run(&options);
 }
 
 TEST(the_model_of_unique_keys_finds_every_planted_fault)
@@ -54,6 +52,5 @@ TEST(the_model_of_unique_keys_finds_every_planted_fault)
                                   .seeds = FAULT_SEEDS,
                                   .run = run_seed};
 
-    proc = redis_start(NULL);
     EXPECT_INT(0, faults_missed(&search));
 }

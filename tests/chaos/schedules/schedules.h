@@ -88,7 +88,6 @@ struct sched_options {
 };
 
 /* Ends the process with 1 at the first difference, which it prints. */
-void sched_run(const struct sched_options *options,
-               const struct redis_proc *proc);
+void sched_run(const struct sched_options *options);
 
 #endif

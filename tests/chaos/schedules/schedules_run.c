@@ -60,7 +60,7 @@ void sched_check(struct sched_run *run, const char *what)
 void sched_pass(struct sched_run *run, int64_t ms)
 {
     run->model.now_ms += ms;
-    call_clock(&run->caller, run->model.now_ms * 1000);
+    server_set_time(run->caller.server, run->model.now_ms * 1000);
 }
 
 /* --- what operations share ------------------------------------------------ */
@@ -194,8 +194,8 @@ static void drain(struct sched_run *run)
         sched_check_state(run);
     }
     end_leases(run);
-    if (strcmp(ask(run, script),
-               "clock weir:{t}:ids weir:{t}:meta weir:{t}:seen") != 0)
+    if (strcmp(ask(run, script), "weir:{t}:ids weir:{t}:meta weir:{t}:seen") !=
+        0)
         sched_differs(run, "the end", "nothing", text_of(&run->got));
 }
 
@@ -207,20 +207,7 @@ static void sent_fini(struct sched_sent *sent)
     text_free(&sent->refused);
 }
 
-/* The hash `cron` has an order then, and so have ticks that are mended. */
-static void keep_hashes_small(struct sched_run *run)
-{
-    call_command(&run->caller, "CONFIG", 3);
-    call_str(&run->caller, "SET");
-    call_str(&run->caller, "hash-max-ziplist-value");
-    call_int(&run->caller, 1000);
-    call_queue(&run->caller);
-    text_str(&run->wanted, "OK");
-    sched_check(run, "the settings");
-}
-
-void sched_run(const struct sched_options *options,
-               const struct redis_proc *proc)
+void sched_run(const struct sched_options *options)
 {
     struct sched_run *run = calloc(1, sizeof(*run));
 
@@ -230,8 +217,7 @@ void sched_run(const struct sched_options *options,
     run->random = options->seed;
     run->model.now_ms = BEGIN_MS;
     run->operation = "begin";
-    caller_open(&run->caller, proc, options->fault);
-    keep_hashes_small(run);
+    caller_open(&run->caller, options->fault);
     for (; run->step < options->operations; run->step++)
         step(run);
     drain(run);

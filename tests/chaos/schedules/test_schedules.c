@@ -14,12 +14,10 @@ TEST(schedules_have_one_job_for_each_time_as_the_model_says)
         .seed = (uint64_t)number_from("WEIR_TEST_SEED", 1),
         .operations = number_from("WEIR_TEST_OPERATIONS", 10000)};
 
-    sched_run(&options, redis_start(NULL));
+    sched_run(&options);
 }
 
 /* --- planted faults ----------------------------------------------------- */
-
-static const struct redis_proc *proc;
 
 static const char *name_of(size_t index)
 {
@@ -33,7 +31,7 @@ static void run_seed(size_t index, uint64_t seed)
         .operations = FAULT_OPERATIONS,
         .fault = index == NO_FAULT ? NULL : &sched_faults[index]};
 
-    sched_run(&options, proc);
+    sched_run(&options);
 }
 
 TEST(the_model_of_schedules_finds_every_planted_fault)
@@ -44,6 +42,5 @@ TEST(the_model_of_schedules_finds_every_planted_fault)
                                   .seeds = FAULT_SEEDS,
                                   .run = run_seed};
 
-    proc = redis_start(NULL);
     EXPECT_INT(0, faults_missed(&search));
 }
