@@ -44,6 +44,10 @@ int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
 int __real_pthread_sigmask(int how, const sigset_t *set, sigset_t *old);
 int __wrap_sem_wait(sem_t *semaphore);
 int __real_sem_wait(sem_t *semaphore);
+int __wrap_sem_clockwait(sem_t *semaphore, clockid_t clock,
+                         const struct timespec *until);
+int __real_sem_clockwait(sem_t *semaphore, clockid_t clock,
+                         const struct timespec *until);
 ssize_t __wrap_getrandom(void *buf, size_t len, unsigned flags);
 ssize_t __real_getrandom(void *buf, size_t len, unsigned flags);
 int __wrap_gethostname(char *name, size_t len);
@@ -179,6 +183,21 @@ int __wrap_sem_wait(sem_t *semaphore)
         return __real_sem_wait(semaphore);
     if (!is_posted(semaphore))
         (void)sim_block(is_posted, semaphore, INT64_MAX); /* until it is */
+    return sem_trywait(semaphore);
+}
+
+/* The world has one clock. */
+int __wrap_sem_clockwait(sem_t *semaphore, clockid_t clock,
+                         const struct timespec *until)
+{
+    if (!sim_is_inside())
+        return __real_sem_clockwait(semaphore, clock, until);
+    if (!is_posted(semaphore) &&
+        !sim_block(is_posted, semaphore,
+                   until->tv_sec * SIM_S + until->tv_nsec)) {
+        errno = ETIMEDOUT;
+        return -1;
+    }
     return sem_trywait(semaphore);
 }
 
