@@ -18,17 +18,32 @@ const char *const weir__external_body_names[] = {[WEIR__AUTO] = "",
                                                  [WEIR__TEXT] = "text",
                                                  [WEIR__MSGPACK] = "msgpack"};
 
-/* With auto: msgpack that begins with a byte from 0x80 on, or JSON, or text.
- * JSON begins with a byte below 0x80. Of msgpack only integers of one byte do;
- * such a byte is more likely a text. */
+/* One value of msgpack. */
+static bool is_whole(struct weir_slice raw)
+{
+    return weir__msgpack_check(raw) == WEIR_OK;
+}
+
+/* With auto: is an entry msgpack? JSON and ASCII begin with a byte below 0x80.
+ * Letters of other alphabets begin with 0xc2 to 0xf4, as numbers and extensions
+ * of msgpack do: five letters of Hebrew are an extension of 8 bytes. UTF-8 is
+ * more likely a text, but for 0xcc and 0xcd, which begin accents only. */
+static bool is_msgpack(struct weir_slice raw)
+{
+    uint8_t first = raw.len > 0 ? raw.ptr[0] : 0;
+    bool is_letter =
+        first >= 0xc7 && first <= 0xd8 && first != 0xcc && first != 0xcd;
+
+    return first >= 0x80 && is_whole(raw) &&
+           !(is_letter && weir__utf8_valid(raw) == raw.len);
+}
+
 static bool read_bytes(struct weir__buf *buf, struct weir_slice raw,
                        uint32_t form)
 {
     bool is_auto = form == WEIR__AUTO;
 
-    if ((form == WEIR__MSGPACK ||
-         (is_auto && raw.len > 0 && raw.ptr[0] >= 0x80)) &&
-        weir__msgpack_check(raw) == WEIR_OK) {
+    if (is_auto ? is_msgpack(raw) : form == WEIR__MSGPACK && is_whole(raw)) {
         weir__buf_append(buf, raw.ptr, raw.len);
         return true;
     }
@@ -184,18 +199,15 @@ int64_t weir__external_added_ms(const struct weir__external_topic *topic,
 
 /* --- back from the outbox ----------------------------------------------- */
 
-/* As an entry's bytes. With auto they stay msgpack; a small integer could be
- * read as JSON there, so it is written in two bytes. */
+/* As an entry's bytes. With auto they stay msgpack where they are read as
+ * such: a number may have to become JSON. */
 static void write_body(struct weir__buf *buf, struct weir_slice body,
                        uint32_t form)
 {
-    const uint8_t longer[] = {0xcc, body.len == 1 ? body.ptr[0] : 0};
     struct weir__buf entry = {0};
 
-    if (form == WEIR__AUTO && body.len == 1 && body.ptr[0] < 0x80)
-        body = weir__slice_of(longer, sizeof(longer));
-    else if (form != WEIR__AUTO &&
-             weir__external_write_body(&entry, body, form))
+    if ((form != WEIR__AUTO || !is_msgpack(body)) &&
+        weir__external_write_body(&entry, body, form))
         body = weir__buf_slice(&entry);
     weir__resp_bytes(buf, body);
     weir__buf_fini(&entry);
