@@ -61,6 +61,12 @@ struct weir__external_call {
     } auto_done[16];                  /* of entries that are not kept */
     struct weir__items moves;         /* of others: jobs of other topics */
     struct weir__planned_packs packs; /* of these, once it is sent */
+    /* If the server takes no more than a few bytes: its one verdict, a death
+     * that leaves the entry where it is; empty: it has no large entry. */
+    struct weir__buf death;
+    size_t staging;  /* commands whose answers come here, ahead of its own */
+    bool is_refused; /* one of these is larger than the server takes */
+    bool is_over;    /* it is freed with the last of these answers */
 };
 
 struct weir__external_add;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT */
+#include <stdio.h>
 #include <string.h>
 
 #include "adapters/redis/delay/private.h"
@@ -12,16 +13,22 @@
  * slices end with the run, and leave at flush. */
 
 enum {
-    CALL_BYTES = 1024 * 1024, /* of one call, about */
-    AUTOS = 16                /* tokens of auto-ack in one call */
+    CALL_BYTES = 512 * 1024, /* of one call, about */
+    LARGE = CALL_BYTES / 2,  /* entries with calls of their own */
+    AUTOS = 16,              /* tokens of auto-ack in one call */
+    WHY_CAP = 160
 };
 
 /* --- calls -------------------------------------------------------------- */
 
 void weir__external_call_free(struct weir__external_call *call)
 {
+    call->is_over = true;
+    if (call->staging > 0)
+        return;
     weir__buf_fini(&call->done);
     weir__buf_fini(&call->other);
+    weir__buf_fini(&call->death);
     weir__items_fini(&call->moves);
     weir__mem_free(call->packs.list);
     weir__mem_free(call);
@@ -52,7 +59,7 @@ static struct weir__external_call *last_call(struct weir__external_topic *topic)
 static bool fits(const struct weir__external_call *call)
 {
     return call->verdicts < WEIR__EXTERNAL_CALL && call->autos < AUTOS &&
-           !call->is_broken && call->asker == NULL &&
+           !call->is_broken && call->asker == NULL && call->death.len == 0 &&
            call->done.len + call->other.len + call->moves.bytes.len <
                CALL_BYTES;
 }
@@ -162,28 +169,72 @@ static bool note_move(struct weir__external_call *call,
     return true;
 }
 
+static void write_other(struct weir__buf *buf, const struct weir__run *run,
+                        const char *word, const struct weir__buf *past,
+                        struct weir_slice bytes)
+{
+    const struct weir__external_lease *lease = run->batch;
+
+    weir__pack_uint(buf, run->token);
+    write_id(buf, run);
+    weir__pack_str(buf, word, 1);
+    weir__pack_uint(buf, (uint64_t)run->delay_ms);
+    weir__pack_str(buf, past->ptr, past->len);
+    weir__pack_str(buf, bytes.ptr, bytes.len);
+    weir__pack_uint(buf, lease->entries[run->node].is_kept ? 0 : 1);
+    buf->failed = buf->failed || past->failed;
+}
+
+static size_t size_of(const struct weir__run *run)
+{
+    const struct weir__external_lease *lease = run->batch;
+    const struct weir__external_entry *entry = &lease->entries[run->node];
+
+    return entry->raw_len > entry->body_len ? entry->raw_len : entry->body_len;
+}
+
+static void print_why(char why[WHY_CAP], size_t bytes)
+{
+    (void)snprintf(why, WHY_CAP,
+                   "its verdict has %zu bytes, the server takes less: raise "
+                   "proto-max-bulk-len and client-query-buffer-limit",
+                   bytes); /* fits */
+}
+
+/* What the server may take instead of a verdict with the entry's bytes. */
+static void note_death(struct weir__external_call *call,
+                       const struct weir__run *run)
+{
+    struct weir__buf *past = &call->topic->shared->scratch[0];
+    struct weir__record record = run->record;
+    char why[WHY_CAP];
+
+    print_why(why, size_of(run));
+    record.reason = weir__slice_str("failed");
+    record.error = weir__slice_str(why);
+    weir__buf_reset(past);
+    weir__external_write_past(past, &record, run->blamed);
+    write_other(&call->death, run, "d", past, (struct weir_slice){0});
+}
+
 static bool note_other(struct weir__external_call *call,
                        const struct weir__run *run, const char *target)
 {
     const struct weir__external_lease *lease = run->batch;
     struct weir__buf *past = &call->topic->shared->scratch[0];
     struct weir_slice bytes = {0};
-    const char *word = word_of(run);
 
     weir__buf_reset(past);
     if (target[0] == '\0') {
         bytes = bytes_of(call->topic, run);
         weir__external_write_past(past, &run->record, run->blamed);
     }
-    weir__pack_uint(&call->other, run->token);
-    write_id(&call->other, run);
-    weir__pack_str(&call->other, word, 1);
-    weir__pack_uint(&call->other, (uint64_t)run->delay_ms);
-    weir__pack_str(&call->other, past->ptr, past->len);
-    weir__pack_str(&call->other, bytes.ptr, bytes.len);
-    weir__pack_uint(&call->other, lease->entries[run->node].is_kept ? 0 : 1);
+    write_other(&call->other, run, word_of(run), past, bytes);
     call->others++;
-    if (past->failed || call->other.failed)
+    if (lease->entries[run->node].is_kept && size_of(run) >= LARGE &&
+        (target[0] != '\0' || bytes.len > 0))
+        note_death(call, run);
+    if (call->other.failed || call->death.failed)
         return false;
     return target[0] == '\0' || note_move(call, run, target);
 }
@@ -204,10 +255,11 @@ static void take_verdict(struct weir__external_topic *topic,
 {
     const struct weir__external_lease *lease = run->batch;
     const char *target = target_of(topic, run);
+    bool is_large = run->outcome != WEIR__OUTCOME_DONE && size_of(run) >= LARGE;
     struct weir__external_call *call = last_call(topic);
     bool is_noted;
 
-    if (call == NULL || !fits(call) || run->asker != NULL)
+    if (call == NULL || !fits(call) || run->asker != NULL || is_large)
         call = call_new(topic);
     if (call == NULL) {
         weir__asker_tell(run->asker, WEIR_ENOMEM);
@@ -304,6 +356,29 @@ static void note_evicted(const struct weir__external_topic *topic,
         weir__topic_evicted(&topic->base, count);
 }
 
+static void send_call(struct weir__external_call *call);
+
+/* The verdict is larger than the server takes (conn/refusal.c). */
+static void let_die(struct weir__external_call *call)
+{
+    struct weir__external_topic *topic = call->topic;
+
+    weir__log(topic->base.store->options.log, WEIR_LEVEL_ERROR,
+              "redis: %s: a job dies: the server takes no verdict with its "
+              "entry: raise proto-max-bulk-len and client-query-buffer-limit",
+              topic->base.name);
+    weir__asker_tell(call->asker, WEIR_ETOOBIG);
+    call->asker = NULL;
+    weir__items_fini(&call->moves);
+    weir__mem_free(call->packs.list);
+    call->packs = (struct weir__planned_packs){0};
+    weir__buf_fini(&call->other);
+    call->other = call->death;
+    call->death = (struct weir__buf){0};
+    send_call(call);
+    weir__place_flush(topic->base.place);
+}
+
 static void on_settled(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
@@ -313,8 +388,16 @@ static void on_settled(struct weir__request *request, int code,
     size_t verdicts = call->verdicts;
     int64_t settled = -1, refused = (int64_t)verdicts;
 
+    if (code == WEIR_OK)
+        (void)weir__reply_int(reply, 0, &settled);
+    if (call->death.len > 0 && settled == -1 &&
+        (call->is_refused || code == WEIR_ETOOBIG)) {
+        leave_call_slots(call);
+        let_die(call);
+        return;
+    }
     weir__topic_log_error(&topic->base, "settle", code, reply);
-    if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) && settled == -1)
+    if (code == WEIR_OK && settled == -1)
         weir__log(topic->base.store->options.log, WEIR_LEVEL_WARN,
                   "redis: %s: the server did not keep what %zu verdicts write "
                   "(is it full?)",
@@ -366,6 +449,30 @@ static void write_autos(struct weir__buf *bytes, struct weir__buf *scratch,
     weir__buf_fini(&list);
 }
 
+static void on_staged(int code, const struct redisReply *reply, void *arg)
+{
+    struct weir__external_call *call = arg;
+
+    (void)reply; /* the call tells whether its packs are there */
+    WEIR_ASSERT(call->staging > 0);
+    call->staging--;
+    call->is_refused = call->is_refused || code == WEIR_ETOOBIG;
+    if (call->is_over)
+        weir__external_call_free(call);
+}
+
+static void stage(struct weir__external_call *call, struct weir__buf *bytes)
+{
+    const unsigned flags = WEIR__SEND_AGAIN | WEIR__SEND_REPLAY;
+    struct weir__place *place = call->topic->base.place;
+
+    if (call->death.len == 0)
+        weir__place_send(place, bytes, NULL, flags, NULL);
+    else if (weir__place_command(place, bytes, NULL, flags, on_staged, call) ==
+             WEIR_OK)
+        call->staging++;
+}
+
 /* Name and stage the packs of what goes to other topics. False: no memory. */
 static bool stage_moves(struct weir__external_call *call)
 {
@@ -389,8 +496,7 @@ static bool stage_moves(struct weir__external_call *call)
         (void)weir__topic_register(&planned.target->base);
         (void)weir__planned_pack_stage(&bytes, &call->topic->base.prefix, moves,
                                        &planned);
-        weir__place_send(call->topic->base.place, &bytes, NULL,
-                         WEIR__SEND_AGAIN | WEIR__SEND_REPLAY, NULL);
+        stage(call, &bytes);
     }
     return true;
 }

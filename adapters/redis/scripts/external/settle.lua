@@ -11,7 +11,8 @@
 --       5 auto   [ token, how many, ... ] done, of those that are not kept
 --       6 others [ token, id, what, delay ms, past, bytes, 1 if not kept, ... ]
 --                what: r retry, s snooze, d dead, e expired, b give back;
---                bytes '': they are kept or in the stream
+--                bytes '': they are kept or in the stream; of what dies
+--                there they are kept then
 --       7 moves  packs (outbox.lua) of others, counted from 1, that become jobs
 --                of other topics
 -- Reply { settled, refused, how many entries the outbox has (0: none of these),
@@ -111,7 +112,18 @@ local function write_back(at, id, what, delay, history, body)
   if body ~= '' then bytes[#bytes + 1], bytes[#bytes + 2] = id, body end
 end
 
+-- An entry of the stream as weir__external_read_body reads it.
+local function entry_bytes(id)
+  local entry = call('XRANGE', source, id, id)[1]
+  local fields = entry and entry[2] or { 'body', '' }
+  if #fields == 2 and fields[1] == 'body' then return fields[2] end
+  local parts = { '\223' .. struct.pack('>I4', #fields / 2) }
+  for i, text in ipairs(fields) do parts[i + 1] = cmsgpack.pack(text) end
+  return table.concat(parts)
+end
+
 local function bury(id, history, body)
+  if body == '' and group ~= '' then body = entry_bytes(id) end
   deaths[#deaths + 1], deaths[#deaths + 2] = now, id
   histories[#histories + 1], histories[#histories + 2] = id, history
   if body ~= '' then bytes[#bytes + 1], bytes[#bytes + 2] = id, body end
