@@ -24,6 +24,14 @@ static bool is_whole(struct weir_slice raw)
     return weir__msgpack_check(raw) == WEIR_OK;
 }
 
+/* As pack_fields() writes them. A stream has an entry as fields, and weir keeps
+ * them so: whatever `body` says of other values, they are msgpack. */
+static bool is_fields(struct weir_slice raw)
+{
+    return raw.len > 0 && (raw.ptr[0] >> 4 == 0x8 || raw.ptr[0] == 0xdf) &&
+           is_whole(raw);
+}
+
 /* With auto: is an entry msgpack? JSON and ASCII begin with a byte below 0x80.
  * Letters of other alphabets begin with 0xc2 to 0xf4, as numbers and extensions
  * of msgpack do: five letters of Hebrew are an extension of 8 bytes. UTF-8 is
@@ -109,7 +117,8 @@ static void pack_fields(struct weir__buf *buf, const struct redisReply *fields)
     }
 }
 
-bool weir__external_read_body(struct weir__buf *buf,
+bool weir__external_read_body(const struct weir__external_topic *topic,
+                              struct weir__buf *buf,
                               const struct redisReply *raw, uint32_t form,
                               struct weir__external_entry *entry)
 {
@@ -119,6 +128,8 @@ bool weir__external_read_body(struct weir__buf *buf,
 
     if (raw != NULL && raw->type == REDIS_REPLY_STRING)
         bytes = weir__slice_of(raw->str, (size_t)raw->len);
+    if (topic->is_stream && is_fields(bytes))
+        form = WEIR__MSGPACK;
     if (is_map && raw->elements == 2 && weir__reply_str(raw, 0, &field) &&
         weir__slice_equal(field, weir__slice_str("body")))
         is_map = !weir__reply_str(raw, 1, &bytes);
@@ -202,11 +213,12 @@ int64_t weir__external_added_ms(const struct weir__external_topic *topic,
 /* As an entry's bytes. With auto they stay msgpack where they are read as
  * such: a number may have to become JSON. */
 static void write_body(struct weir__buf *buf, struct weir_slice body,
-                       uint32_t form)
+                       uint32_t form, bool is_stream)
 {
     struct weir__buf entry = {0};
 
-    if ((form != WEIR__AUTO || !is_msgpack(body)) &&
+    if (!(is_stream && is_fields(body)) &&
+        (form != WEIR__AUTO || !is_msgpack(body)) &&
         weir__external_write_body(&entry, body, form))
         body = weir__buf_slice(&entry);
     weir__resp_bytes(buf, body);
@@ -226,7 +238,8 @@ void weir__external_write_undeliverable(const struct weir__store_topic *topic,
     (void)weir__origin_read(record->headers, &origin); /* else made */
     weir__external_write_past(&past, record, 0);
     weir__resp_bytes(buf, origin.id);
-    write_body(buf, record->body, topic->options->body);
+    write_body(buf, record->body, topic->options->body,
+               topic->kind == &weir__stream_kind);
     weir__resp_bytes(buf, weir__buf_slice(&past));
     buf->failed = buf->failed || past.failed;
     weir__buf_fini(&past);

@@ -75,10 +75,10 @@ static bool read_entry(struct weir__external_lease *lease, size_t index,
     entry->id_at = lease->bytes.len;
     entry->id_len = id.len;
     weir__buf_append(&lease->bytes, id.ptr, id.len);
-    run->is_malformed =
-        !weir__external_read_body(&lease->bytes, reply->element[at + 1],
-                                  lease->topic->base.options->body, entry) ||
-        !weir__id_is_sound(id);
+    run->is_malformed = !weir__external_read_body(
+                            lease->topic, &lease->bytes, reply->element[at + 1],
+                            lease->topic->base.options->body, entry) ||
+                        !weir__id_is_sound(id);
     entry->is_kept = !weir__slice_equal(past, weir__slice_str("-"));
     weir__external_read_past(past, &run->record, &run->blamed);
     run->is_suspect = run->record.counters.crashes > 0;

@@ -126,8 +126,8 @@ static bool show(struct listing *listing, const struct redisReply *reply,
     if (!weir__id_is_sound(info.id))
         info.id = weir__slice_str("unreadable");
     weir__external_read_past(past, &record, NULL);
-    (void)weir__external_read_body(&bytes, reply->element[at + 3],
-                                   listing->at.body,
+    (void)weir__external_read_body(listing->topic, &bytes,
+                                   reply->element[at + 3], listing->at.body,
                                    &entry); /* its text, if it is no value */
     info.counters = record.counters;
     info.added_ms = weir__external_added_ms(listing->topic, info.id);

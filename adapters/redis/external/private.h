@@ -130,9 +130,11 @@ const char *weir__external_group(const struct weir__external_topic *topic);
 extern const char *const weir__external_body_names[4];
 
 /* Append what one element of a reply holds: `raw` is a string, or the fields of
- * an entry of a stream. `form` is a value of the option `body`. False: these
- * bytes have another form; the body is then their text. */
-bool weir__external_read_body(struct weir__buf *buf,
+ * an entry of a stream, or what weir kept of these. `form` is a value of the
+ * option `body`. False: these bytes have another form; the body is then their
+ * text. */
+bool weir__external_read_body(const struct weir__external_topic *topic,
+                              struct weir__buf *buf,
                               const struct redisReply *raw, uint32_t form,
                               struct weir__external_entry *entry);
 

@@ -79,3 +79,50 @@ TEST(the_option_body_says_how_entries_are_read)
             host_await_settled(host);
         }
 }
+
+TEST(fields_are_the_body_again_after_a_death_whatever_body_says)
+{
+    static const char *const options[] = {"body=auto", "body=json", "body=text",
+                                          "body=msgpack"};
+    struct host *host = host_open_kind("w1", "stream");
+
+    for (size_t form = 0; form < 4; form++) {
+        host_serve(host, options[form]);
+        EXPECT_TRUE(redis_text(proc, "XADD t * n 7") != NULL);
+        EXPECT_INT(1, host_claim(host, 10, 60000));
+        EXPECT_TRUE(body_is(host->runs, "\x81\xa1n\xa1"
+                                        "7"));
+        host_settle_all(host, WEIR__OUTCOME_DEAD);
+        host_await_settled(host);
+        EXPECT_INT(1, host_dead(host, 10));
+        EXPECT_STR("\x81\xa1n\xa1"
+                   "7",
+                   host->text[3]);
+        EXPECT_INT(WEIR_OK, host_requeue(host, ""));
+        EXPECT_INT(1, host_claim(host, 10, 60000));
+        EXPECT_TRUE(!host->runs->is_malformed);
+        EXPECT_TRUE(body_is(host->runs, "\x81\xa1n\xa1"
+                                        "7"));
+        host_settle_all(host, WEIR__OUTCOME_DONE);
+        host_await_settled(host);
+    }
+}
+
+TEST(fields_that_another_topic_refused_are_the_body_again)
+{
+    struct host *host = host_open_kind("w1", "stream");
+
+    EXPECT_INT(1, redis_int(proc, "HSET weir:{later}:meta kind bounded"));
+    host_serve(host, "body=text", "on_dead=later");
+    EXPECT_TRUE(redis_text(proc, "XADD t * n 7") != NULL);
+    EXPECT_INT(1, host_claim(host, 10, 60000));
+    host_settle_all(host, WEIR__OUTCOME_DEAD);
+    host_await_settled(host);
+    AWAIT(redis_int(proc, "ZCARD weir:{t}:dead") == 1);
+    EXPECT_INT(WEIR_OK, host_requeue(host, ""));
+    EXPECT_INT(1, host_claim(host, 10, 60000));
+    EXPECT_TRUE(body_is(host->runs, "\x81\xa1n\xa1"
+                                    "7"));
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    host_await_settled(host);
+}
