@@ -13,8 +13,9 @@ enum {
     RENEW_MAX = 500, /* leases of one call */
     HEAD_KEYS = 8,   /* of a call that settles */
     LOT_ARGS = 11,
-    LOTS_MAX = 100,   /* of one call */
-    EVENTS_MAX = 2000 /* that go back by one call, about */
+    LOTS_MAX = 100,        /* of one call */
+    EVENTS_MAX = 2000,     /* that go back by one call, about */
+    BYTES_MAX = 512 * 1024 /* as many, of several batches */
 };
 
 /* --- verdicts ----------------------------------------------------------- */
@@ -272,6 +273,44 @@ static void finish(struct settle_call *call, int code, size_t refused)
     weir__topic_settled(&topic->base, runs, refused);
 }
 
+static void send_call(struct settle_call *call);
+
+/* Drop the largest of the events that were to go back. */
+static bool drop_largest(struct weir__bounded_lease *lease)
+{
+    struct weir__leased_event *largest = NULL;
+
+    for (size_t i = 0; i < lease->count; i++) {
+        struct weir__leased_event *event = &lease->events[i];
+
+        if (event->is_back && (largest == NULL || event->len > largest->len))
+            largest = event;
+    }
+    if (largest == NULL)
+        return false;
+    weir__log(lease->topic->base.store->options.log, WEIR_LEVEL_ERROR,
+              "redis: %s: an event is dropped: it has %zu bytes, the server "
+              "takes less: raise proto-max-bulk-len and "
+              "client-query-buffer-limit",
+              lease->topic->base.name, largest->len);
+    largest->is_back = false;
+    lease->back--;
+    lease->failed++;
+    lease->retried -= lease->retried > 0;
+    return true;
+}
+
+/* The call is larger than the server takes (conn/refusal.c). Such a call has
+ * one batch. */
+static bool send_less(struct settle_call *call)
+{
+    if (call->count > 1 || !drop_largest(call->first))
+        return false;
+    send_call(call);
+    weir__place_flush(call->topic->base.place);
+    return true;
+}
+
 static void on_settled(struct weir__request *request, int code,
                        const struct redisReply *reply)
 {
@@ -280,6 +319,8 @@ static void on_settled(struct weir__request *request, int code,
     struct weir__bounded_topic *topic = call->topic;
     size_t refused = call->runs;
 
+    if (code == WEIR_ETOOBIG && send_less(call))
+        return;
     weir__topic_log_error(&topic->base, "settle", code, reply);
     if (code == WEIR_OK) {
         refused = read_refused(call, reply);
@@ -386,12 +427,22 @@ static void drop_lost(struct weir__bounded_topic *topic)
     topic->spent_end = link;
 }
 
+/* Of the events that go back, without those that the server has as they are. */
+static size_t bytes_of(const struct weir__bounded_lease *lease)
+{
+    size_t bytes = 0;
+
+    for (size_t i = 0; i < lease->count && !is_untouched(lease); i++)
+        bytes += lease->events[i].is_back ? lease->events[i].len : 0;
+    return bytes;
+}
+
 /* False when out of memory. */
 static bool flush_some(struct weir__bounded_topic *topic)
 {
     struct settle_call *call = weir__mem_new(sizeof(*call));
     struct weir__bounded_lease **link;
-    size_t back = 0;
+    size_t back = 0, bytes = 0;
 
     if (call == NULL)
         return false;
@@ -401,6 +452,9 @@ static bool flush_some(struct weir__bounded_topic *topic)
            back < EVENTS_MAX) {
         struct weir__bounded_lease *lease = topic->spent;
 
+        bytes += lease->back > 0 ? bytes_of(lease) : 0;
+        if (bytes > BYTES_MAX && call->count > 0)
+            break;
         topic->spent = lease->next_spent;
         lease->next_spent = NULL;
         weir__keeper_shut(topic->base.store->keeper);
