@@ -131,19 +131,24 @@ static bool has_session(struct weir__door *door,
     return true;
 }
 
-/* A browser says where a POST comes from; a program that shows the token need
- * not. */
-static bool is_same_origin(const struct weir__caller *caller, bool has_token)
+bool weir__caller_is_foreign(const struct weir__caller *caller)
 {
     const char *site = caller->fetch_site;
 
     if (site != NULL && strcmp(site, "same-origin") != 0 &&
         strcmp(site, "none") != 0)
-        return false;
-    if (caller->origin != NULL)
-        return caller->host != NULL &&
-               weir__origin_is_host(caller->origin, caller->host);
-    return has_token || site != NULL;
+        return true;
+    return caller->origin != NULL &&
+           (caller->host == NULL ||
+            !weir__origin_is_host(caller->origin, caller->host));
+}
+
+/* A browser says where a POST comes from; a program that shows the token need
+ * not. */
+static bool is_same_origin(const struct weir__caller *caller, bool has_token)
+{
+    return !weir__caller_is_foreign(caller) &&
+           (has_token || caller->fetch_site != NULL || caller->origin != NULL);
 }
 
 unsigned int weir__door_refuses(struct weir__door *door,

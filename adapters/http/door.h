@@ -48,6 +48,9 @@ bool weir__host_is_loopback(const char *host);
  * scheme is not looked at: a proxy may end TLS. */
 bool weir__origin_is_host(const char *origin, const char *host);
 
+/* Whether the browser says that the request comes from another site. */
+bool weir__caller_is_foreign(const struct weir__caller *caller);
+
 /* The session whose cookie the caller has, with its key or without; NULL: there
  * is none. Another port can add cookies of the same name, so all are tried. */
 struct weir__session *weir__door_session(struct weir__door *door,

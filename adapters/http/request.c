@@ -202,15 +202,8 @@ static void answer_session(struct weir__http_request *request, bool is_over_tls,
     weir__request_answer(request, is_gone ? 204 : 200, response);
 }
 
-/* Neither may another site log its visitors in or out; whoever shows the token
- * needs no more than that. */
-static bool is_foreign(const struct weir__caller *caller)
-{
-    return caller->origin != NULL &&
-           (caller->host == NULL ||
-            !weir__origin_is_host(caller->origin, caller->host));
-}
-
+/* Another site may log its visitors neither in nor out; a program that shows
+ * the token needs no more than that. */
 static void refuse_foreign(struct weir__http_request *request)
 {
     weir__http_refuse(request, 403, "the request comes from another site");
@@ -227,7 +220,7 @@ void weir__http_login(struct weir__http_request *request, void *arg)
     while (body.len > 0 &&
            (body.ptr[body.len - 1] == '\n' || body.ptr[body.len - 1] == '\r'))
         body.len--;
-    if (is_foreign(&caller)) {
+    if (weir__caller_is_foreign(&caller)) {
         refuse_foreign(request);
         return;
     }
@@ -248,7 +241,7 @@ void weir__http_logout(struct weir__http_request *request, void *arg)
     const struct weir__caller caller = weir__request_caller(request);
 
     (void)arg;
-    if (is_foreign(&caller)) {
+    if (weir__caller_is_foreign(&caller)) {
         refuse_foreign(request);
         return;
     }

@@ -115,8 +115,12 @@ def a_browser_shows_the_token_once(place):
     expect_true(re.fullmatch("[0-9a-f]{64}", answer.json["key"]),
                 answer.text)
     expect_true(answer.json["key"] not in cookie, "the key is in the cookie")
-    foreign = web.post("/logout", Origin="http://evil.example")
-    expect([403, None], [foreign.code, foreign.headers["Set-Cookie"]])
+    for path, body in (("/login", TOKEN), ("/logout", b"")):
+        for name, value in (("Origin", "http://evil.example"),
+                            ("Origin", "null"), ("Sec_Fetch_Site", "same-site"),
+                            ("Sec_Fetch_Site", "cross-site")):
+            foreign = web.post(path, body, **{name: value})
+            expect([403, None], [foreign.code, foreign.headers["Set-Cookie"]])
 
 
 @test
