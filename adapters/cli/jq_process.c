@@ -32,7 +32,8 @@ enum { ALL_CPU_S = 2, JOB_CPU_S = 10, CHANNEL = 3 };
 
 /* --- the program, in the child -------------------------------------------- */
 
-/* The first line of what jq says, without its own name. */
+/* The first line of what jq says, without its own name; if that is empty, words
+ * for it. */
 static void take_message(jv message, char why[static WEIR__JQ_WHY_CAP])
 {
     jv text = jq_format_error(message); /* takes the message */
@@ -42,6 +43,8 @@ static void take_message(jv message, char why[static WEIR__JQ_WHY_CAP])
     while (len > 0 && (line[len - 1] == ' ' || line[len - 1] == ':'))
         len--;
     (void)snprintf(why, WEIR__JQ_WHY_CAP, "%.*s", (int)len, line);
+    if (len == 0)
+        (void)snprintf(why, WEIR__JQ_WHY_CAP, "an error without a text");
     jv_free(text);
 }
 

@@ -221,6 +221,14 @@ def a_job_on_which_the_program_fails_is_passed_over_and_told_once(place):
 
 
 @test
+def an_error_of_jq_without_a_text_is_told_in_words(place):
+    add_numbered(place, 1)
+    for program in ('"" | error', '"\\n\\nmore" | error'):
+        result = place.weir("list", "t", "--where", program)
+        expect_in("an error without a text", result.sentences[0])
+
+
+@test
 def a_program_that_crashes_jq_is_named_and_ends_the_command(place):
     add_numbered(place, 3)
     expr = "if .body.n < 2 then true else 1.8e308 | todate end"
