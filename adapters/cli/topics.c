@@ -65,6 +65,8 @@ void weir__topics_near(struct weir__client *client, const char *topic,
         rc = weir__client_wait(client);
     if (rc == WEIR_OK)
         near = weir__nearest(topic, &topics, topics.count, name_at);
+    if (near != NULL && strcmp(near, topic) == 0)
+        near = NULL; /* a name without a topic, as of one that went */
     (void)snprintf(ret_near, WEIR_MAX_TOPIC + 1, "%s",
                    near != NULL ? near : ""); /* fits */
     weir__topics_fini(&topics);

@@ -159,6 +159,9 @@ def an_unknown_topic_suggests_the_nearest(place):
             3, 'there is no topic "o', '; did you mean "order.close"?')
     result = place.weir("list", "invoice").expect_complaint(3, '"invoice"')
     expect_true("mean" not in result.err, "nothing is near: " + result.err)
+    place.redis().send("SADD weir:topics empty")
+    result = place.weir("list", "empty").expect_complaint(3, '"empty"')
+    expect_true("mean" not in result.err, "its own name: " + result.err)
     expect([], place.ok("list", "order.done"), "without jobs, and known")
     expect([], place.weir("list", "order.done").sentences)
 
