@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: MIT
 import assert from 'node:assert/strict';
+import { fork } from 'node:child_process';
+import cluster from 'node:cluster';
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
 import { after, before, beforeEach, mock, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
 import { Worker as Thread } from 'node:worker_threads';
 import { Client } from '../index.js';
 import { letters } from '../lib/wire.js';
@@ -333,6 +336,22 @@ test('threads with clients of their own add all that they say', async () => {
     })));
   assert.equal(new Set(told.flat()).size, 800);
   assert.equal((await client.counts('t')).waiting, 800);
+});
+
+test('processes of cluster and child_process add all that they say', async () => {
+  const file = fileURLToPath(new URL('adds.js', import.meta.url));
+  cluster.setupPrimary({ exec: file, args: [server.url], execArgv: [] });
+  const processes = [
+    ...Array.from({ length: 4 }, () => cluster.fork()),
+    ...Array.from({ length: 4 }, () => fork(file, [server.url],
+                                            { execArgv: [] }))];
+  const told = await Promise.all(processes.map((one) =>
+    new Promise((resolve, reject) => {
+      one.on('message', resolve).on('error', reject)
+        .on('exit', (code) => reject(new Error(`exit code ${code}`)));
+    })));
+  assert.equal(new Set(told.flat()).size, 1600);
+  assert.equal((await client.counts('t')).waiting, 1600);
 });
 
 test('machines that were restored from one picture add all jobs', async () => {

@@ -141,29 +141,55 @@ def a_fork_while_another_thread_adds_does_not_stop_the_child(place):
     expect(len(added) + 8, place.stats("t")["ready"])
 
 
-PREFORK = """
-import multiprocessing, sys, redis, weir
-client = weir.Client(redis.Redis(unix_socket_path=sys.argv[1]))
+# A module, since a process that is spawned imports what it runs.
+SHARED = """
+import os, redis, weir
+client = weir.Client(redis.Redis(unix_socket_path=os.environ["SOCKET"]))
 client.counts("t")
 def add(who):
     for i in range(%d):
         assert client.add("t", (who, i)).is_new
-children = [multiprocessing.get_context("fork").Process(target=add, args=(who,))
-            for who in range(%d)]
+""" % JOBS
+
+PREFORK = """
+import multiprocessing, sys, shared
+context = multiprocessing.get_context(sys.argv[1])
+if sys.argv[1] == "forkserver":
+    context.set_forkserver_preload(["shared"])
+children = [context.Process(target=shared.add, args=(who,)) for who in range(%d)]
 for child in children:
     child.start()
 for child in children:
     child.join()
+with context.Pool(2) as pool:
+    pool.map(shared.add, range(%d, %d))
 sys.exit(any(child.exitcode for child in children))
-""" % (JOBS, CHILDREN)
+""" % (CHILDREN, CHILDREN, 2 * CHILDREN)
+
+
+def share(place, method):
+    place.write("shared.py", SHARED)
+    path = library.FOLDER + os.pathsep + place.dir
+    done = run([sys.executable, "-c", PREFORK, method],
+               env={**place.env, "PYTHONPATH": path,
+                    "SOCKET": socket_of(place)})
+    expect((0, ""), (done.returncode, done.stderr))
+    expect_all(place, range(2 * CHILDREN))
 
 
 @test
 def processes_of_multiprocessing_share_a_client(place):
-    done = run([sys.executable, "-c", PREFORK, socket_of(place)],
-               env={**place.env, "PYTHONPATH": library.FOLDER})
-    expect((0, ""), (done.returncode, done.stderr))
-    expect_all(place, range(CHILDREN))
+    share(place, "fork")
+
+
+@test
+def processes_that_multiprocessing_spawns_have_clients_of_their_own(place):
+    share(place, "spawn")
+
+
+@test
+def processes_of_a_fork_server_share_the_client_that_it_imported(place):
+    share(place, "forkserver")
 
 
 @test
