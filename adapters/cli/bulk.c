@@ -54,10 +54,12 @@ static bool read_conditions(struct weir__bulk *bulk)
         .reason = given(command, args, "reason"),
     };
     struct weir_error err = {0};
+    int rc = weir__filter_init(&bulk->filter, &conditions,
+                               (int64_t)(ev_time() * 1e3), &err);
 
-    return weir__told(weir__filter_init(&bulk->filter, &conditions,
-                                        (int64_t)(ev_time() * 1e3), &err),
-                      &err);
+    if (rc == WEIR_ESYSTEM || rc == WEIR_ENOMEM) /* the line is right */
+        bulk->refusal = WEIR__EXIT_FAILED;
+    return weir__told(rc, &err);
 }
 
 static bool read_state(struct weir__bulk *bulk)
@@ -567,19 +569,24 @@ enum weir__exit weir__bulk(const struct weir__bulk_rule *rule,
                 .args = args,
                 .topic = args->operand[0]},
         .rule = rule,
+        .refusal = WEIR__EXIT_USAGE,
         .filter = {.meant = on_meant, .arg = &bulk},
         .given = {.operand = args->operand + 1,
                   .operand_count = args->operand_count - 1},
     };
-    enum weir__exit rc = WEIR__EXIT_USAGE;
+    enum weir__exit rc;
 
     if (due != NULL)
         bulk.due = *due;
     bulk.ones = weir__mem_new(WINDOW * sizeof(*bulk.ones));
-    if (bulk.ones == NULL)
+    if (bulk.ones == NULL) {
         weir__complain("out of memory");
-    else if (check(&bulk) && weir__ids_open(&bulk.given))
+        rc = WEIR__EXIT_FAILED;
+    } else if (check(&bulk) && weir__ids_open(&bulk.given)) {
         rc = run(&bulk, cli);
+    } else {
+        rc = bulk.refusal;
+    }
     weir__mem_free(bulk.ones);
     weir__ids_fini(&bulk.given);
     weir__buf_fini(&bulk.named);

@@ -78,6 +78,8 @@ struct weir__bulk {
 
     uint64_t meant, done, gone; /* gone: not there, or not in that state */
     struct weir__buf named;     /* ids of the first that are gone */
+
+    enum weir__exit refusal; /* if nothing is asked */
 };
 
 /* Whether options of the line ask for more than one job by its id. */

@@ -52,7 +52,8 @@ struct weir__filter {
 };
 
 /* Set all but `meant` and `arg`. `now_ms` is what durations count from.
- * WEIR_EINVAL with a sentence. In any case released with weir__filter_fini. */
+ * WEIR_EINVAL, WEIR_ENOMEM or WEIR_ESYSTEM, with a sentence. In any case
+ * released with weir__filter_fini. */
 int weir__filter_init(struct weir__filter *filter,
                       const struct weir__conditions *conditions, int64_t now_ms,
                       struct weir_error *err);

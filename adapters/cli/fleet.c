@@ -571,7 +571,8 @@ enum weir__exit weir__fleet_run(const struct weir__fleet *fleet,
     while (rc == WEIR_OK && !is_done(&state)) {
         if (start_due(&state, ret_berth))
             return WEIR__EXIT_NONE;
-        wait_for_events(&state);
+        if (!is_done(&state)) /* the first worker could not be started */
+            wait_for_events(&state);
     }
     close_fd(&state.signals);
     weir__mem_free(state.slots);

@@ -15,10 +15,11 @@
 #include <unistd.h>
 
 /* What the new process tells through the pipe, which closes at exec: its pid,
- * and if exec failed a second record with the reason. */
+ * and if exec failed a second record with the reason. If there is no new
+ * process, the only record has the reason. */
 struct word {
     pid_t pid;
-    int error; /* errno, 0 in the first record */
+    int error; /* errno */
 };
 
 /* The process has one thread, so opendir is allowed between fork and exec. */
@@ -81,12 +82,16 @@ _Noreturn static void become(const char *const *argv, int guard, int tell)
 _Noreturn static void leave_session(const char *const *argv, int guard,
                                     int tell)
 {
+    struct word word = {0, 0};
     pid_t pid;
 
     (void)setsid(); /* cannot fail: a fresh child leads no group */
     pid = fork();
     if (pid == 0)
         become(argv, guard, tell);
+    word.error = errno;
+    if (pid < 0)
+        (void)!write(tell, &word, sizeof(word)); /* nobody else to tell */
     _exit(pid < 0 ? 1 : 0);
 }
 
@@ -108,7 +113,9 @@ static int hear(int fd, const char *program, pid_t *ret_pid,
     if (read_word(fd, &first) != (ssize_t)sizeof(first))
         return weir__error_set(err, WEIR_ESYSTEM, "cannot start %s: no process",
                                program);
-    if (read_word(fd, &second) == 0) {
+    if (first.error != 0)
+        second = first;
+    else if (read_word(fd, &second) == 0) {
         *ret_pid = first.pid;
         return WEIR_OK;
     }

@@ -244,6 +244,15 @@ def set_names(place, lines):
         os.environ.get("ASAN_OPTIONS", ""))
 
 
+def fail_forks(place, most):
+    """Of each program `most` forks work from now on, and all others fail."""
+    place.env.update(
+        LD_PRELOAD=os.path.join(BUILD, "tests", "test_no_forks.so"),
+        WEIR_TEST_FORKS=str(most),
+        ASAN_OPTIONS="verify_asan_link_order=0:" +
+        os.environ.get("ASAN_OPTIONS", ""))
+
+
 class Redis:
     """A bare connection to a server's unix socket."""
 
