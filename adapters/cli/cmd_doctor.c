@@ -93,6 +93,13 @@ static void look_at_member(struct weir__doctor *doctor,
     doctor->node = NULL;
 }
 
+static void note_unknown_cluster(struct weir__doctor *doctor, const char *why)
+{
+    weir__doctor_note(
+        doctor, "cluster", WEIR__HEALTH_WARNING, "allow CLUSTER SLOTS",
+        "whether it is a node of a cluster is not known: %s", why);
+}
+
 /* The primaries of its cluster, or the server itself. WEIR__EXIT_NONE, or why
  * not: the address is of no use. */
 static enum weir__exit look_at_all(struct weir__doctor *doctor,
@@ -118,9 +125,7 @@ static enum weir__exit look_at_all(struct weir__doctor *doctor,
         weir__doctor_losses(doctor, &members, url->prefix, NULL);
     }
     if (rc != WEIR_ENOTFOUND) {
-        weir__doctor_note(
-            doctor, "cluster", WEIR__HEALTH_WARNING, "allow CLUSTER SLOTS",
-            "whether it is a node of a cluster is not known: %s", err.text);
+        note_unknown_cluster(doctor, err.text);
         return WEIR__EXIT_NONE;
     }
     if (url->host_count > 1 && !url->is_sentinel) {
@@ -327,8 +332,11 @@ static enum weir__exit search(struct weir__doctor *doctor, const char *address,
         weir__complain("doctor: %s", err.text);
         return WEIR__EXIT_UNREACHABLE;
     }
-    if (weir__members_open(&url, probe, &members, &err) != WEIR_OK)
+    rc = weir__members_open(&url, probe, &members, &err);
+    if (rc != WEIR_OK)
         members.server = probe;
+    if (rc != WEIR_OK && rc != WEIR_ENOTFOUND)
+        note_unknown_cluster(doctor, err.text);
     weir__doctor_losses(doctor, &members, url.prefix, topic);
     weir__members_close(&members);
     weir__probe_close(probe);

@@ -146,3 +146,7 @@ def a_server_that_may_not_be_asked_for_its_cluster_is_looked_at(place):
     expect_finding(found, "version", None, "ok")
     expect_finding(found, "rights", None, "failed", "+cluster|nodes",
                    "+cluster|slots")
+    topic = cluster.topic(node)
+    place.ok("add", topic, "--redis", node.url_of("w:pw"))
+    found = examine(place, 0, "--mend", topic, "--redis", node.url_of("w:pw"))
+    expect_finding(found, "cluster", None, "warning", "is not known: NOPERM")
