@@ -295,6 +295,9 @@ struct weir__store_ops {
     /* Free the store; outstanding callbacks run first, with WEIR_ECANCELED.
      * Runs still out are freed with it. */
     void (*close)(struct weir__store *store);
+    /* Store with the leases how the process ends: weir_reactor_note_crash. May
+     * be NULL. */
+    void (*note_crash)(const struct weir__store *store, const char *how);
 };
 
 /* Every store begins with this. Requests that make no sense for the kind of a

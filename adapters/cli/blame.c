@@ -9,6 +9,7 @@
 #include <execinfo.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,12 @@
 #include <weir/weir.h>
 
 enum { FRAMES_MAX = 64, STACK_SIZE = 64 * 1024 };
+
+/* Where code is; how addr2line names it. */
+struct spot {
+    const char *file; /* NULL: none */
+    size_t offset;    /* of the instruction */
+};
 
 static const char here; /* in weir */
 static const char crashed[] = "crashed", ended[] = "ended the program";
@@ -44,16 +51,18 @@ static const void *code_of(int (*fn)(void))
     return code;
 }
 
-/* The file whose code weir called last, be it in a library that it uses, too;
- * NULL: none but weir itself. The innermost frames are those of who asks, the
- * outermost one is what called main. */
-static const char *called(void)
+/* The innermost place in the file whose code weir called last, be it in a
+ * library that it uses, too. The innermost frames are those of who asks, the
+ * outermost one is what called main. Frames are return addresses, but for that
+ * which a signal interrupted. */
+static struct spot called(bool is_signal)
 {
     /* One that no sanitizer has a version of. */
     int (*const part_of_libc)(void) = getpagesize;
     void *frames[FRAMES_MAX];
-    int count = backtrace(frames, FRAMES_MAX), i = 0;
-    const char *name = NULL, *found = NULL;
+    int count = backtrace(frames, FRAMES_MAX), i = 0, raised;
+    const char *name = NULL;
+    struct spot found = {NULL, 0};
     const void *weir = base_of(&here, &name);
     const void *libc = base_of(code_of(part_of_libc), &name);
     const void *libev = base_of(code_of(ev_version_major), &name);
@@ -63,46 +72,49 @@ static const char *called(void)
         i++;
     while (i < count && base_of(frames[i], &name) == weir)
         i++;
+    raised = is_signal ? i + 1 : -1; /* behind the return from the handler */
     for (; i < count; i++) {
-        const void *base = base_of(frames[i], &name);
+        const char *base = base_of(frames[i], &name);
 
         if (base == weir)
-            return i < count - 1 ? found : NULL;
-        if (base == loader && found != NULL)
+            return i < count - 1 ? found : (struct spot){NULL, 0};
+        if (base == loader && found.file != NULL)
             return found; /* it was being loaded */
-        if (base != NULL && base != libc && base != libev && base != loader)
-            found = name;
+        if (base == NULL || base == libc || base == libev || base == loader ||
+            name == found.file)
+            continue;
+        found.file = name;
+        found.offset =
+            (size_t)((const char *)frames[i] - base) - (size_t)(i != raised);
     }
     return found;
 }
 
-static const char *text_of(int number)
-{
-    switch (number) {
-    case SIGSEGV:
-        return "Segmentation fault";
-    case SIGBUS:
-        return "Bus error";
-    case SIGFPE:
-        return "Floating point exception";
-    case SIGILL:
-        return "Illegal instruction";
-    default:
-        return "Aborted";
-    }
-}
+static const struct fatal {
+    int number;
+    const char *name, *text;
+} fatals[] = {
+    {SIGSEGV, "SIGSEGV", "Segmentation fault"},
+    {SIGBUS, "SIGBUS", "Bus error"},
+    {SIGFPE, "SIGFPE", "Floating point exception"},
+    {SIGILL, "SIGILL", "Illegal instruction"},
+    {SIGABRT, "SIGABRT", "Aborted"},
+};
+
+enum { FATALS = sizeof(fatals) / sizeof(fatals[0]) };
 
 /* What is said of the end, in parts. */
 struct end {
-    const char *name; /* the file; NULL: the stack names none */
+    struct spot at; /* no file: the stack names none */
     const char *did, *how;
+    const char *cause; /* "SIGSEGV", "exit()" */
 };
 
 /* "TOPIC ID: " and `what`, as a line of the log. */
 static void log_end(const struct weir_current *at, const struct end *end,
                     const char *what)
 {
-    const char *plugin = end->name == NULL ? at->handler : end->name;
+    const char *plugin = end->at.file == NULL ? at->handler : end->at.file;
     const struct weir_log_field fields[] = {
         {"cause", end->how, 0},
         {"others", NULL, (int64_t)at->others},
@@ -128,6 +140,26 @@ static void log_end(const struct weir_current *at, const struct end *end,
     weir__log_line(&line, NULL);
 }
 
+/* With the jobs that the worker has. A child of a fork has no such thread, and
+ * of two threads that crash one waits. */
+static void note(const struct end *end)
+{
+    static char text[128];
+    static atomic_flag is_noted = ATOMIC_FLAG_INIT;
+    const char *file = end->at.file, *name;
+
+    if (worker == NULL || getpid() != listener ||
+        atomic_flag_test_and_set(&is_noted))
+        return;
+    name = file == NULL ? NULL : strrchr(file, '/');
+    if (file == NULL)
+        (void)snprintf(text, sizeof(text), "%s", end->cause); /* fits */
+    else
+        (void)snprintf(text, sizeof(text), "%s in %.70s+0x%zx", end->cause,
+                       name == NULL ? file : name + 1, end->at.offset);
+    weir_reactor_note_crash(worker, text);
+}
+
 /* Who did it, and what. Where the stack names nobody but weir, or nothing, what
  * runs did it. */
 static void tell(const struct end *end)
@@ -138,35 +170,40 @@ static void tell(const struct end *end)
 
     if (worker != NULL)
         (void)weir_reactor_current(worker, &at); /* or it stays empty */
-    if (end->name == NULL && at.handler != NULL)
+    if (end->at.file == NULL && at.handler != NULL)
         (void)snprintf(what, sizeof(what),
                        "the program %s within plugin %s%s%s", end->did,
                        at.handler, separator, end->how); /* cut */
     else
         (void)snprintf(what, sizeof(what), "%s %s%s%s",
-                       end->name == NULL ? "the program" : end->name, end->did,
-                       separator, end->how); /* cut */
+                       end->at.file == NULL ? "the program" : end->at.file,
+                       end->did, separator, end->how); /* cut */
     if (worker == NULL)
         weir__complain("%s", what);
     else
         log_end(&at, end, what);
+    note(end);
 }
 
 /* The signal's own effect comes when this returns. */
 static void on_fatal(int number)
 {
-    tell(&(struct end){called(), crashed, text_of(number)});
+    size_t i = 0;
+
+    while (i < FATALS - 1 && fatals[i].number != number)
+        i++;
+    tell(&(struct end){called(true), crashed, fatals[i].text, fatals[i].name});
     (void)raise(number);
 }
 
 /* At an end of main nothing but weir is on the stack. */
 static void on_exit_called(void)
 {
-    const char *name = called();
+    const struct spot at = called(false);
 
-    if (name == NULL)
+    if (at.file == NULL)
         return;
-    tell(&(struct end){name, ended, "exit()"});
+    tell(&(struct end){at, ended, "exit()", "exit()"});
     (void)fflush(NULL); /* what cannot be written is lost */
     _exit(WEIR__EXIT_FAILED);
 }
@@ -178,11 +215,14 @@ WEIR_API _Noreturn void _exit(int code)
     const char *file = NULL;
     const bool is_own =
         base_of(__builtin_return_address(0), &file) == base_of(&here, &file);
-    const char *name = is_own || getpid() != listener ? NULL : called();
 
-    if (name != NULL) {
-        tell(&(struct end){name, ended, "_exit()"});
-        code = WEIR__EXIT_FAILED;
+    if (!is_own && getpid() == listener) {
+        const struct spot at = called(false);
+
+        if (at.file != NULL) {
+            tell(&(struct end){at, ended, "_exit()", "_exit()"});
+            code = WEIR__EXIT_FAILED;
+        }
     }
     for (;;)
         (void)syscall(SYS_exit_group, code);
@@ -211,7 +251,6 @@ void weir__blame_worker(const struct weir_reactor *reactor)
 
 void weir__blame_listen(void)
 {
-    static const int numbers[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
     struct sigaction act, old;
     void *frame;
 
@@ -221,8 +260,9 @@ void weir__blame_listen(void)
     memset(&act, 0, sizeof(act));
     act.sa_handler = on_fatal;
     act.sa_flags = (int)(SA_ONSTACK | SA_RESETHAND | SA_NODEFER);
-    for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++)
-        if (sigaction(numbers[i], NULL, &old) == 0 && old.sa_handler == SIG_DFL)
-            (void)sigaction(numbers[i], &act, NULL);
+    for (size_t i = 0; i < FATALS; i++)
+        if (sigaction(fatals[i].number, NULL, &old) == 0 &&
+            old.sa_handler == SIG_DFL)
+            (void)sigaction(fatals[i].number, &act, NULL);
     (void)atexit(on_exit_called);
 }

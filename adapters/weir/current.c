@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/weir/facade.h"
 
-/* What runs, for who names the culprit of a crash. A reactor that is being
- * freed has parts of it no more. */
+/* What handlers of fatal signals call. A reactor that is being freed has parts
+ * of it no more. */
 
 bool weir_reactor_current(const struct weir_reactor *reactor,
                           struct weir_current *ret_current)
@@ -18,4 +18,13 @@ bool weir_reactor_current(const struct weir_reactor *reactor,
     if (reactor->calling != NULL)
         weir__ev_loop_current(reactor->calling, ret_current);
     return reactor->calling != NULL;
+}
+
+void weir_reactor_note_crash(const struct weir_reactor *reactor,
+                             const char *how)
+{
+    const struct weir__store *store = reactor->store;
+
+    if (store != NULL && store->ops->note_crash != NULL)
+        store->ops->note_crash(store, how);
 }

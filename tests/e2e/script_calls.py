@@ -303,6 +303,8 @@ DELAY = [
          (words("0", "1", "2"), b"2")),
     Call("delay/renew", "lease held", running, (lease, b"5000"),
          (token, b"1")),
+    Call("delay/renew", "lease held", running, (lease, b"5000"),
+         (text, b"!SIGSEGV in p.so+0x1139"), (token, b"1")),
     Call("delay/start", "run started", running, (text, NODE), (token, b"1"),
          (text, b"w1")),
     Call("delay/recall", "wait run started cron", served, (text, b"w1")),

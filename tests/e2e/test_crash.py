@@ -6,7 +6,8 @@ import os
 import re
 import signal
 
-from e2e import STAMP, TEST_PLUGINS, expect, expect_true, test
+from e2e import (STAMP, TEST_PLUGINS, eventually, expect, expect_true, kill,
+                 run, test)
 
 
 def plugin(way):
@@ -91,3 +92,59 @@ def the_line_may_be_json(place):
             "t 1: %s crashed: Aborted" % plugin("one")),
            (code, line["level"], line["text"]))
     expect_true(re.fullmatch(STAMP, line["time"]), line["time"])
+
+
+def causes(place, *topics):
+    """How the worker of each topic's job ended, as the next worker learned."""
+    worker = place.work(*("%s=flaky?verdict=snooze&delay=1h" % topic
+                          for topic in topics))
+    try:
+        for topic in topics:
+            eventually(lambda: place.ok("show", topic, "1")["snoozes"] > 0,
+                       "the job of %s comes back" % topic)
+    finally:
+        kill(worker)
+    return [[(one["outcome"], one["error"])
+             for one in place.ok("show", topic, "1")["attempts"]]
+            for topic in topics]
+
+
+@test
+def a_crash_is_shown_with_its_signal_and_place(place):
+    ways = {"one": ("run", "SIGABRT"), "batch": ("run", "SIGABRT"),
+            "thread": ("run", "SIGABRT"), "timer": ("timer", "SIGABRT"),
+            "flush": ("flush", "SIGABRT"), "exit": ("exit", "exit()"),
+            "lost": ("elsewhere", "SIGABRT"), "fault": ("fault", "SIGSEGV")}
+    for topic, (where, _) in ways.items():
+        place.ok("topic", "set", topic, "lease=1s")
+        place.add(topic, "1")
+        way = topic if topic in ("batch", "thread") else "one"
+        crash(place, way, where, topic=topic)
+    for (topic, (where, cause)), told in zip(ways.items(),
+                                             causes(place, *ways)):
+        way = topic if topic in ("batch", "thread") else "one"
+        wanted = re.escape(cause) if topic == "lost" else (
+            r"%s in crash_%s\.so\+0x[0-9a-f]+" % (re.escape(cause), way))
+        expect_true(len(told) == 1 and told[0][0] == "crash" and
+                    re.fullmatch(wanted, told[0][1] or ""),
+                    "%s: %r" % (topic, told))
+
+
+@test
+def the_place_is_the_line_that_crashed(place):
+    place.ok("topic", "set", "t", "lease=1s")
+    place.add("t", "1")
+    crash(place, "one", "fault")
+    (_, cause), = causes(place, "t")[0]
+    offset = cause.rpartition("+")[2]
+    found = run(["addr2line", "-fe", plugin("one"), offset])
+    expect((0, "fault"), (found.returncode, found.stdout.split()[0]))
+
+
+@test
+def a_worker_that_is_killed_tells_no_cause(place):
+    place.ok("topic", "set", "t", "lease=1s")
+    place.add("t", "1")
+    crashes = os.path.join(TEST_PLUGINS, "crashes.so")
+    place.weir("run", "--handle", "t=" + crashes)
+    expect([[("crash", None)]], causes(place, "t"))

@@ -155,6 +155,14 @@ static bool is_kept(const struct weir__lease *base)
     return !lease->is_adopted && (!lease->is_done || lease->in_backlog > 0);
 }
 
+static void write_crash(struct weir__buf *buf, const char *crash)
+{
+    char text[128];
+
+    (void)snprintf(text, sizeof(text), "!%s", crash); /* cut */
+    weir__resp_str(buf, text);
+}
+
 static void renew(struct weir__renewals *renewals,
                   const struct weir__store_topic *topic, int64_t lease_ms)
 {
@@ -167,9 +175,11 @@ static void renew(struct weir__renewals *renewals,
             return;
         weir__renewals_begin(renewals, &weir__script_delay_renew);
         weir__resp_eval(&renewals->bytes, &weir__script_delay_renew, 2,
-                        1 + count);
+                        (renewals->crash == NULL ? 1U : 2U) + count);
         weir__prefix_keys(&renewals->bytes, &topic->prefix, "lease held");
         weir__resp_int(&renewals->bytes, lease_ms);
+        if (renewals->crash != NULL)
+            write_crash(&renewals->bytes, renewals->crash);
         for (; count > 0; lease = lease->next)
             if (is_kept(lease)) {
                 weir__resp_int(&renewals->bytes, (int64_t)lease->token);

@@ -259,7 +259,7 @@ struct weir_slice weir__worker_name(struct weir_slice noted)
 {
     size_t len = 0;
 
-    while (len < noted.len && noted.ptr[len] != '@')
+    while (len < noted.len && noted.ptr[len] != '@' && noted.ptr[len] != ' ')
         len++;
     return weir__slice_of(noted.ptr, len <= WEIR_MAX_TOPIC ? len : 0);
 }

@@ -510,14 +510,15 @@ void weir__pages_fini(struct weir__pages *pages);
 double weir__score_read(const char *text);
 
 /* The name in what a claim noted of its worker: in a cluster the identity of a
- * node stands behind an @. "": that is no name. */
+ * node stands behind an @, of a worker that crashed how behind a blank. "":
+ * that is no name. */
 struct weir_slice weir__worker_name(struct weir_slice noted);
 
-/* Add crashes to attempts of a record, `crashes` at most: the pairs of ms and
- * worker from `from` on (lib/crashes.lua). If there are fewer the first ones
- * were at `otherwise_ms`, of a worker that is not known; 0: they are left out.
- * `attempts` borrows from `buf`, which is overwritten; without memory it stays
- * as it is. */
+/* Add crashes to attempts of a record, `crashes` at most: from `from` on each
+ * is ms, worker and how that ended (lib/crashes.lua). If there are fewer, the
+ * first ones were at `otherwise_ms`, of a worker that is not known; 0: they are
+ * left out. `attempts` borrows from `buf`, which is overwritten; without memory
+ * it stays as it is. */
 void weir__add_crashes(const struct redisReply *reply, size_t from,
                        uint32_t crashes, int64_t otherwise_ms,
                        struct weir_slice *attempts, struct weir__buf *buf);

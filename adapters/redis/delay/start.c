@@ -26,22 +26,25 @@ void weir__add_crashes(const struct redisReply *reply, size_t from,
 {
     struct weir_attempt all[2 * WEIR_MAX_ATTEMPTS];
     size_t count = weir__attempts_read(*attempts, all), end = from;
-    struct weir_slice worker;
+    struct weir_slice worker, how;
     int64_t ms;
 
     if (crashes > WEIR_MAX_ATTEMPTS)
         crashes = WEIR_MAX_ATTEMPTS;
     while (weir__reply_int(reply, end, &ms) &&
-           weir__reply_str(reply, end + 1, &worker))
-        end += 2;
-    if ((end - from) / 2 > crashes)
-        from = end - 2 * (size_t)crashes;
-    for (size_t i = (end - from) / 2; i < crashes && otherwise_ms > 0; i++)
+           weir__reply_str(reply, end + 1, &worker) &&
+           weir__reply_str(reply, end + 2, &how))
+        end += 3;
+    if ((end - from) / 3 > crashes)
+        from = end - 3 * (size_t)crashes;
+    for (size_t i = (end - from) / 3; i < crashes && otherwise_ms > 0; i++)
         all[count++] = crash_at(otherwise_ms);
-    for (; from < end; from += 2) {
+    for (; from < end; from += 3) {
         (void)weir__reply_int(reply, from, &ms);
         (void)weir__reply_str(reply, from + 1, &worker);
+        (void)weir__reply_str(reply, from + 2, &how);
         all[count] = crash_at(ms);
+        all[count].error = how;
         all[count++].worker = weir__worker_name(worker);
     }
     weir__buf_reset(buf);

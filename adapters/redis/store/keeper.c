@@ -2,8 +2,10 @@
 #include "adapters/redis/store/keeper.h"
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <time.h>
 
 #include "adapters/redis/conn/compat.h"
 #include "adapters/redis/monotonic.h"
@@ -25,6 +27,7 @@ enum {
     LOOK_MAX_MS = 1000, /* between two looks */
     LOOK_MIN_MS = 10,   /* for the shortest leases and timeouts */
     TRY_AGAIN_MS = 100, /* after a server did not answer */
+    CRASH_MS = 1000,    /* a process that ends waits for the keeper */
     LOG_MS = 1000,      /* between two lines about what holds the loop */
     HELD_MS = 600000    /* so long leases are kept for it at least */
 };
@@ -35,8 +38,11 @@ struct weir__keeper {
     const struct weir__redis *store;
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* the gate, or is_stopping */
-    bool is_stopping;       /* under the lock */
+    pthread_cond_t changed; /* the gate */
+    sem_t wake;             /* look now */
+    _Atomic bool is_stopping;
+    _Atomic(const char *) crash; /* how the process ends; NULL: it lives */
+    _Atomic bool is_crash_noted; /* or cannot be */
 
     _Atomic uint64_t gate;
     _Atomic uint64_t turn;       /* of the loop */
@@ -72,10 +78,8 @@ void weir__keeper_note(struct weir__keeper *keeper, int64_t ms)
     if (keeper == NULL ||
         ms >= atomic_load_explicit(&keeper->least_ms, memory_order_relaxed))
         return;
-    (void)pthread_mutex_lock(&keeper->lock);
     atomic_store_explicit(&keeper->least_ms, ms, memory_order_relaxed);
-    (void)pthread_cond_broadcast(&keeper->changed);
-    (void)pthread_mutex_unlock(&keeper->lock);
+    (void)sem_post(&keeper->wake);
 }
 
 static uint64_t number_of(const struct weir__keeper *keeper)
@@ -167,6 +171,24 @@ void weir__keeper_turn(struct weir__keeper *keeper)
     atomic_store_explicit(&keeper->turn, turn + 1, memory_order_relaxed);
 }
 
+/* --- a thread that ends the process --------------------------------------- */
+
+/* A handler of a signal may call nothing but what does not wait for others: the
+ * thread that it interrupts may have any lock. Steps are longer on a machine
+ * that is busy. */
+void weir__keeper_note_crash(struct weir__keeper *keeper, const char *how)
+{
+    const struct timespec step = {.tv_nsec = 1000000};
+    const char *none = NULL;
+
+    if (keeper == NULL || pthread_equal(pthread_self(), keeper->thread) != 0 ||
+        !atomic_compare_exchange_strong(&keeper->crash, &none, how))
+        return;
+    (void)sem_post(&keeper->wake);
+    for (int i = 0; i < CRASH_MS && !atomic_load(&keeper->is_crash_noted); i++)
+        (void)nanosleep(&step, NULL);
+}
+
 /* --- behind the gate ------------------------------------------------------ */
 
 /* False: the loop thread has gone on meanwhile, or changes what is read. */
@@ -195,7 +217,8 @@ static void come_back(struct weir__keeper *keeper, uint64_t number)
 static bool is_kept_now(const struct weir__keeper *keeper,
                         const struct weir__claim *claim, int64_t held_ms)
 {
-    if (keeper->call != NULL && keeper->call->run != NULL)
+    if (keeper->calls.crash != NULL ||
+        (keeper->call != NULL && keeper->call->run != NULL))
         return true;
     if (held_ms >= HELD_MS && held_ms >= claim->timeout_ms)
         return false;
@@ -321,6 +344,20 @@ static void renew(struct weir__keeper *keeper, uint64_t number, int64_t now_ns)
     send_away(keeper, now_ns);
 }
 
+static void note_crash(struct weir__keeper *keeper, uint64_t number,
+                       const char *how, int64_t now_ns)
+{
+    if (!go_behind(keeper, number))
+        return; /* the next look tries again */
+    keeper->calls.crash = how;
+    write_renewals(keeper, 0);
+    keeper->calls.crash = NULL;
+    come_back(keeper, number);
+    send_renewals(keeper, NULL, now_ns);
+    send_away(keeper, weir__monotonic_ns()); /* a connection may be old */
+    atomic_store(&keeper->is_crash_noted, true);
+}
+
 /* Has the last call, the script's, settled the one slot that it was given? The
  * calls before it only prepare it. */
 static bool has_settled(const redisReply *reply)
@@ -433,10 +470,15 @@ static int64_t look(struct weir__keeper *keeper, int64_t now_ns)
     int64_t deadline_ns =
         atomic_load_explicit(&keeper->deadline_ns, memory_order_relaxed);
     int64_t next_ns = now_ns + look_ms(keeper) * MS_NS;
+    const char *crash = atomic_load(&keeper->crash);
     bool is_held = stands(keeper, now_ns);
     uint64_t number = gate >> 2;
     int64_t log_ns;
 
+    if (crash != NULL && !atomic_load(&keeper->is_crash_noted)) {
+        note_crash(keeper, number, crash, now_ns);
+        return now_ns + MS_NS;
+    }
     if ((gate & STATE) != OPEN)
         return next_ns;
     log_ns = log_holding(keeper, number, now_ns);
@@ -464,20 +506,13 @@ static void *keep(void *arg)
 {
     struct weir__keeper *keeper = arg;
 
-    (void)pthread_mutex_lock(&keeper->lock);
-    while (!keeper->is_stopping) {
-        int64_t least_ms = atomic_load(&keeper->least_ms);
-        int64_t until_ns;
+    while (!atomic_load(&keeper->is_stopping)) {
+        int64_t until_ns = look(keeper, weir__monotonic_ns());
+        const struct timespec until = {.tv_sec = until_ns / (1000 * MS_NS),
+                                       .tv_nsec = until_ns % (1000 * MS_NS)};
 
-        (void)pthread_mutex_unlock(&keeper->lock);
-        until_ns = look(keeper, weir__monotonic_ns());
-        (void)pthread_mutex_lock(&keeper->lock);
-        /* Nobody waited when a shorter one was noted meanwhile. */
-        if (!keeper->is_stopping && atomic_load(&keeper->least_ms) == least_ms)
-            (void)weir__redis_lock_wait(&keeper->lock, &keeper->changed,
-                                        until_ns);
+        (void)sem_clockwait(&keeper->wake, CLOCK_MONOTONIC, &until);
     }
-    (void)pthread_mutex_unlock(&keeper->lock);
     return NULL;
 }
 
@@ -502,6 +537,7 @@ static int keeper_open(struct weir__redis *store,
     atomic_init(&keeper->gate, OPEN);
     atomic_init(&keeper->deadline_ns, INT64_MAX);
     atomic_init(&keeper->least_ms, LOOK_MAX_MS * 8);
+    (void)sem_init(&keeper->wake, 0, 0); /* zero is never too large */
     keeper->probes = weir__probes_new(store, &keeper->lock);
     if (keeper->probes == NULL ||
         !weir__redis_lock_init(&keeper->lock, &keeper->changed)) {
@@ -543,10 +579,10 @@ void weir__keeper_close(struct weir__keeper *keeper)
         return;
     WEIR_ASSERT(keeper->call == NULL && keeper->shuts == 0);
     (void)pthread_mutex_lock(&keeper->lock);
-    keeper->is_stopping = true;
+    atomic_store(&keeper->is_stopping, true);
     weir__probes_cut(keeper->probes); /* it waits no longer */
-    (void)pthread_cond_broadcast(&keeper->changed);
     (void)pthread_mutex_unlock(&keeper->lock);
+    (void)sem_post(&keeper->wake);
     (void)pthread_join(keeper->thread, NULL);
     weir__redis_lock_fini(&keeper->lock, &keeper->changed);
     release(keeper);

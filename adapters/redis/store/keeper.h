@@ -53,6 +53,11 @@ void weir__keeper_turn(struct weir__keeper *keeper);
 void weir__keeper_shut(struct weir__keeper *keeper);
 void weir__keeper_reopen(struct weir__keeper *keeper);
 
+/* Store with all leases how the process ends. By the handler of a fatal signal:
+ * any thread may call, and waits for about 1 s at most. `how` is borrowed until
+ * the process has ended. NULL is fine. */
+void weir__keeper_note_crash(struct weir__keeper *keeper, const char *how);
+
 /* Is a call on the stack? NULL is fine. */
 bool weir__keeper_has_call(const struct weir__keeper *keeper);
 

@@ -76,6 +76,8 @@ struct weir__renewals {
     struct weir__store_topic *topic; /* of the calls that are written next */
     struct weir__buf bytes;
     size_t begun; /* where the call that is being written begins */
+    /* Not NULL: the process ends so, and the calls say that instead. */
+    const char *crash;
 };
 
 /* One of them. */

@@ -160,6 +160,11 @@ static bool store_leave(struct weir__store *port, struct weir__call *call)
            weir__keeper_leave(redis_of(port)->keeper, call);
 }
 
+static void store_note_crash(const struct weir__store *port, const char *how)
+{
+    weir__keeper_note_crash(((const struct weir__redis *)port)->keeper, how);
+}
+
 static int64_t topic_kept_ns(const struct weir__store_topic *topic)
 {
     if (topic->kind->is_unleased != NULL && topic->kind->is_unleased(topic))
@@ -326,6 +331,7 @@ const struct weir__store_ops weir__redis_ops = {
     .prolong = topic_prolong,
     .enter = store_enter,
     .leave = store_leave,
+    .note_crash = store_note_crash,
     .kept_ns = topic_kept_ns,
     .renew = weir__leases_renew,
     .stop = topic_stop,

@@ -31,7 +31,8 @@ weir_attempt_outcome_name(enum weir_attempt_outcome outcome);
 struct weir_attempt {
     enum weir_attempt_outcome outcome;
     int64_t ended_ms;        /* server time; of a crash: when its lease ended */
-    struct weir_slice error; /* why, 200 bytes at most; may be empty */
+    struct weir_slice error; /* why, 200 bytes at most; may be empty. Of a
+                                crash what weir_reactor_note_crash stored */
     struct weir_slice worker; /* its name; empty: not known */
 };
 

@@ -442,6 +442,15 @@ struct weir_current {
 WEIR_API bool weir_reactor_current(const struct weir_reactor *reactor,
                                    struct weir_current *ret_current);
 
+/* Store how the process ends, such as "SIGSEGV in close.so+0x1139", with the
+ * jobs of `delay` topics that the reactor has: `weir show` tells it of the
+ * crash. 100 bytes are kept. `how` is borrowed until the process has ended. For
+ * a handler of a fatal signal, on any thread, at any moment until
+ * weir_reactor_free returned. Waits for about 1 s at most for another thread,
+ * which asks the server. Only the first call counts. */
+WEIR_API void weir_reactor_note_crash(const struct weir_reactor *reactor,
+                                      const char *how);
+
 /* Cheap: a host may ask often. On the loop's thread. */
 WEIR_API void weir_reactor_totals(const struct weir_reactor *reactor,
                                   struct weir_totals *ret_totals);

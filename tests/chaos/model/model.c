@@ -378,10 +378,10 @@ static void note_crash(struct model *model, uint64_t token,
         ms = lease->deadline_ms;
     worker = worker == NULL ? "" : worker + 2;
     text_format(lines, "%u %u %lld %.*s\n", first->lo, first->hi, (long long)ms,
-                (int)strcspn(worker, "@ "), worker);
-    if (lines->len <= 4096)
+                (int)strcspn(worker, "@"), worker);
+    if (lines->len < 4096)
         return;
-    text_str(&rest, lines->ptr + lines->len - 4096);
+    text_str(&rest, strchr(lines->ptr + lines->len - 4096, '\n') + 1);
     text_free(lines);
     *lines = rest;
 }
@@ -401,9 +401,14 @@ void model_tell_crashes(const struct job *job, struct text *answer)
         len = strcspn(line, "\n");
         (void)snprintf(one, sizeof(one), "%.*s", (int)len, line); /* fits */
         if (sscanf(one, "%u %u %lld%n", &lo, &hi, &ms, &at) == 3 &&
-            lo <= job->slot && job->slot <= hi)
-            (void)snprintf(told[count++], sizeof(told[0]), " %lld %s", ms,
-                           one[at + 1] == '\0' ? "''" : one + at + 1);
+            lo <= job->slot && job->slot <= hi) {
+            const char *worker = one + at + 1;
+            int end = (int)strcspn(worker, " ");
+
+            (void)snprintf(told[count++], sizeof(told[0]), " %lld %.*s%s", ms,
+                           end > 0 ? end : 2, end > 0 ? worker : "''",
+                           worker[end] == '\0' ? " ''" : worker + end);
+        }
     }
     for (size_t i = count > most ? count - most : 0; i < count; i++)
         text_str(answer, told[i]);

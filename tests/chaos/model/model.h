@@ -326,9 +326,14 @@ void model_expire(struct model *model, int64_t grace_ms);
  * many jobs under a lease of own_ms, end then. */
 void model_heal_leases(struct model *model, int64_t own_ms,
                        unsigned long long jobs);
+struct renewal {
+    int64_t lease_ms;
+    bool is_crash; /* the worker says that it crashes by SIGBUS */
+};
+
 /* Writes the tokens that are lost. */
 void model_renew(struct model *model, const uint64_t *tokens, size_t count,
-                 int64_t lease_ms, struct text *answer);
+                 const struct renewal *renewal, struct text *answer);
 void model_stats(struct model *model, size_t most_nodes, struct text *answer);
 void model_lateness(struct model *model, long long max, const int *buckets,
                     const long long *counts, size_t count);

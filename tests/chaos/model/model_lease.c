@@ -55,8 +55,24 @@ void model_expire(struct model *model, int64_t grace_ms)
     }
 }
 
+/* How the worker crashed stands behind its name. */
+static void note_crash(struct lease *lease)
+{
+    const char *text = text_of(&lease->held), *time = strrchr(text, '@');
+    const char *worker = time;
+    struct text noted = {0};
+
+    while (worker > text && worker[-1] != '@')
+        worker--;
+    text_add(&noted, text, (size_t)(worker - text) + strcspn(worker, " @"));
+    text_str(&noted, " SIGBUS");
+    text_str(&noted, time);
+    text_free(&lease->held);
+    lease->held = noted;
+}
+
 void model_renew(struct model *model, const uint64_t *tokens, size_t count,
-                 int64_t lease_ms, struct text *answer)
+                 const struct renewal *renewal, struct text *answer)
 {
     const char *gap = "";
 
@@ -65,8 +81,12 @@ void model_renew(struct model *model, const uint64_t *tokens, size_t count,
         struct lease *lease = model_lease(model, tokens[i]);
 
         if (lease != NULL) {
-            lease->deadline_ms = model_now_ms(model) + lease_ms;
-            lease->length_ms = lease_ms;
+            if (renewal->is_crash) {
+                note_crash(lease);
+                continue;
+            }
+            lease->deadline_ms = model_now_ms(model) + renewal->lease_ms;
+            lease->length_ms = renewal->lease_ms;
             continue;
         }
         text_str(answer, gap);

@@ -197,7 +197,7 @@ void op_renew(struct run *run)
     struct model *model = &run->model;
     uint64_t tokens[8];
     size_t count = 1 + pick(run, 8);
-    int64_t lease_ms = PICK(run, leases);
+    struct renewal renewal = {PICK(run, leases), count == 7};
 
     for (size_t i = 0; i < count; i++) {
         tokens[i] = 1000000000000 + pick(run, 3);
@@ -207,13 +207,15 @@ void op_renew(struct run *run)
             tokens[i] =
                 model->leases[pick(run, (unsigned)model->lease_count)].token;
     }
-    call_script(&run->caller, SCRIPT_RENEW, 2, 1 + count);
+    call_script(&run->caller, SCRIPT_RENEW, 2, 1 + renewal.is_crash + count);
     call_keys(&run->caller, "lease held");
-    call_int(&run->caller, lease_ms);
+    call_int(&run->caller, renewal.lease_ms);
+    if (renewal.is_crash)
+        call_str(&run->caller, "!SIGBUS");
     for (size_t i = 0; i < count; i++)
         call_int(&run->caller, (int64_t)tokens[i]);
     call_queue(&run->caller);
-    model_renew(model, tokens, count, lease_ms, &run->wanted);
+    model_renew(model, tokens, count, &renewal, &run->wanted);
     run_check(run);
     if (count == 8 && model->lease_count > 0)
         put_ahead(run, &model->leases[0]);

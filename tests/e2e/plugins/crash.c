@@ -19,7 +19,7 @@ static const struct weir_option options[] = {
         .name = "where",
         .type = WEIR_OPTION_CHOICE,
         .fallback = "run",
-        .choices = "open|run|timer|cancel|flush|close|elsewhere|exit",
+        .choices = "open|run|fault|timer|cancel|flush|close|elsewhere|exit",
     },
 };
 
@@ -90,12 +90,21 @@ static void leave_stack(void)
     (void)setcontext(&other);
 }
 
+__attribute__((noinline)) static void fault(void)
+{
+    volatile int *volatile nowhere = NULL;
+
+    *nowhere = 1;
+}
+
 static enum weir_verdict run(void *self, struct weir_job *job)
 {
     struct crash *crash = self;
 
     if (is(crash, "run"))
         abort();
+    if (is(crash, "fault"))
+        fault();
     if (is(crash, "exit"))
         exit(0);
     if (is(crash, "elsewhere"))

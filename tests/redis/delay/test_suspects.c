@@ -249,7 +249,7 @@ TEST(it_says_nothing_of_suspects_that_it_settled_or_gave_back)
 
 struct told {
     bool is_there;
-    char text[512]; /* "OUTCOME WORKER", a comma between */
+    char text[512]; /* "OUTCOME WORKER: WHY", a comma between */
     int64_t at_ms[WEIR_MAX_ATTEMPTS];
 };
 
@@ -265,10 +265,11 @@ static void on_told(int code, const struct weir_job_info *info, void *arg)
     for (size_t i = 0; i < count; i++) {
         told->at_ms[i] = attempts[i].ended_ms;
         len += (size_t)snprintf(
-            told->text + len, sizeof(told->text) - len, "%s%s %.*s",
+            told->text + len, sizeof(told->text) - len, "%s%s %.*s%s%.*s",
             i > 0 ? ", " : "", weir_attempt_outcome_name(attempts[i].outcome),
-            (int)attempts[i].worker.len,
-            (const char *)attempts[i].worker.ptr); /* fits */
+            (int)attempts[i].worker.len, (const char *)attempts[i].worker.ptr,
+            attempts[i].error.len > 0 ? ": " : "", (int)attempts[i].error.len,
+            (const char *)attempts[i].error.ptr); /* fits */
     }
 }
 
@@ -315,6 +316,55 @@ TEST(each_crash_is_told_with_its_own_time_and_worker)
     EXPECT_STR("crash first, crash w1, crash w2, retry w3",
                tell(host, "b").text);
     EXPECT_STR("crash first", tell(host, "a").text);
+}
+
+static void crash(struct host *host, const char *how)
+{
+    host->store->ops->note_crash(host->store, how);
+    host_close(host);
+}
+
+TEST(a_crash_is_told_with_how_the_worker_ended)
+{
+    struct weir__run *run;
+    struct host *host;
+
+    (void)world_open(NULL);
+    add_three();
+    crash(worker_with("first", 3), "SIGBUS");
+    host = worker_with("w1", 3);
+    EXPECT_INT(WEIR_OK, host_start(host, run_of(host, "b")));
+    crash(host, "SIGSEGV in p.so+0x1139");
+    host = worker_with("w2", 3);
+    EXPECT_STR("crash first: SIGBUS", tell(host, "a").text);
+    EXPECT_STR("crash first: SIGBUS, crash w1: SIGSEGV in p.so+0x1139",
+               tell(host, "b").text);
+    run = run_of(host, "b");
+    EXPECT_INT(WEIR_OK, host_start(host, run));
+    run->delay_ms = 3600000;
+    host_settle(host, run, WEIR__OUTCOME_RETRY);
+    AWAIT(host->settled == 1);
+    EXPECT_STR("crash first: SIGBUS, crash w1: SIGSEGV in p.so+0x1139, "
+               "retry w2",
+               tell(host, "b").text);
+}
+
+/* The name of a plugin's file may be anything. */
+TEST(how_a_worker_ended_is_one_line_of_100_bytes)
+{
+    char how[301], wanted[128];
+    struct host *host;
+
+    memset(how, 'x', 300);
+    memcpy(how, " \n0 255 1 other\n", 16);
+    how[300] = '\0';
+    (void)world_open(NULL);
+    add_three();
+    crash(worker_with("first", 3), how);
+    host = worker_with("w1", 3);
+    (void)snprintf(wanted, sizeof(wanted), "crash first:   0 255 1 other %.84s",
+                   how + 16); /* fits */
+    EXPECT_STR(wanted, tell(host, "a").text);
 }
 
 /* Its first line is gone, as all of `started` may be. */

@@ -97,7 +97,9 @@ if verb == 'show' and reply[3] > 0 then
   local told = {}
   for _, crash in ipairs(crashes_of(prefix .. 'started', seq, job.slot,
                                     reply[3])) do
-    told[#told + 1], told[#told + 2] = crash[1], crash[4]
+    local last = #told
+    told[last + 1], told[last + 2], told[last + 3] = crash[1], crash[4],
+                                                     crash[3]
   end
   for i = 5, 7 do reply[i] = reply[i] or '' end
   reply[8] = told
