@@ -16,10 +16,15 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 #include <weir/weir.h>
 
-enum { FRAMES_MAX = 64, STACK_SIZE = 64 * 1024 };
+enum {
+    FRAMES_MAX = 64,
+    STACK_SIZE = 64 * 1024,
+    END_S = 3 /* longer than the teller needs */
+};
 
 /* Where code is; how addr2line names it. */
 struct spot {
@@ -140,12 +145,12 @@ static void log_end(const struct weir_current *at, const struct end *end,
     weir__log_line(&line, NULL);
 }
 
-/* With the jobs that the worker has. A child of a fork has no such thread, and
- * of two threads that crash one waits. */
+/* With the jobs that the worker has. A child of a fork has not the thread that
+ * does so. */
 static void note(const struct end *end)
 {
     static char text[128];
-    static atomic_flag is_noted = ATOMIC_FLAG_INIT;
+    static atomic_flag is_noted = ATOMIC_FLAG_INIT; /* an exit beside a crash */
     const char *file = end->at.file, *name;
 
     if (worker == NULL || getpid() != listener ||
@@ -185,14 +190,25 @@ static void tell(const struct end *end)
     note(end);
 }
 
-/* The signal's own effect comes when this returns. */
+/* A thread that crashes while another one tells how it crashed waits for the
+ * end that comes then; but not if the telling itself crashes. */
 static void on_fatal(int number)
 {
+    static atomic_int first;
+    const struct timespec wait = {.tv_sec = END_S};
+    const struct sigaction normal = {.sa_handler = SIG_DFL};
+    const int self = (int)syscall(SYS_gettid);
+    int teller = 0;
     size_t i = 0;
 
     while (i < FATALS - 1 && fatals[i].number != number)
         i++;
-    tell(&(struct end){called(true), crashed, fatals[i].text, fatals[i].name});
+    if (atomic_compare_exchange_strong(&first, &teller, self))
+        tell(&(struct end){called(true), crashed, fatals[i].text,
+                           fatals[i].name});
+    else if (teller != self)
+        (void)nanosleep(&wait, NULL);
+    (void)sigaction(number, &normal, NULL);
     (void)raise(number);
 }
 
@@ -259,7 +275,7 @@ void weir__blame_listen(void)
     make_room();
     memset(&act, 0, sizeof(act));
     act.sa_handler = on_fatal;
-    act.sa_flags = (int)(SA_ONSTACK | SA_RESETHAND | SA_NODEFER);
+    act.sa_flags = SA_ONSTACK | SA_NODEFER;
     for (size_t i = 0; i < FATALS; i++)
         if (sigaction(fatals[i].number, NULL, &old) == 0 &&
             old.sa_handler == SIG_DFL)

@@ -6,8 +6,8 @@ import os
 import re
 import signal
 
-from e2e import (STAMP, TEST_PLUGINS, eventually, expect, expect_true, kill,
-                 run, test)
+from e2e import (STAMP, TEST_PLUGINS, eventually, expect, expect_in, expect_true,
+                 kill, run, test)
 
 
 def plugin(way):
@@ -139,6 +139,16 @@ def the_place_is_the_line_that_crashed(place):
     offset = cause.rpartition("+")[2]
     found = run(["addr2line", "-fe", plugin("one"), offset])
     expect((0, "fault"), (found.returncode, found.stdout.split()[0]))
+
+
+@test
+def of_two_threads_that_crash_at_once_one_is_told(place):
+    place.ok("topic", "set", "t", "lease=1s")
+    place.add("t", "1")
+    place.add("t", "2")
+    expect(-signal.SIGSEGV, crash(place, "thread", "together")[0])
+    (_, cause), = causes(place, "t")[0]
+    expect_in("SIGSEGV in crash_thread.so+0x", cause)
 
 
 @test

@@ -3,6 +3,7 @@
 /* Crashes where the option `where` says. One source for three plugins: jobs one
  * by one, with CRASH_BATCH many at once, with CRASH_THREAD in threads. */
 
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <ucontext.h>
@@ -14,12 +15,15 @@ struct crash {
     struct weir_handle handle;
 };
 
+static pthread_barrier_t both;
+
 static const struct weir_option options[] = {
     {
         .name = "where",
         .type = WEIR_OPTION_CHOICE,
         .fallback = "run",
-        .choices = "open|run|fault|timer|cancel|flush|close|elsewhere|exit",
+        .choices = "open|run|fault|together|timer|cancel|flush|close|elsewhere|"
+                   "exit",
     },
 };
 
@@ -50,6 +54,7 @@ static int open_crash(const struct weir_open *open, void **ret_self)
     if (crash == NULL)
         return WEIR_ENOMEM;
     memcpy(crash->where, where, strlen(where)); /* one of the choices: fits */
+    (void)pthread_barrier_init(&both, NULL, 2);
     if (is(crash, "open"))
         abort();
     crash->loop = weir_open_loop(open);
@@ -103,7 +108,9 @@ static enum weir_verdict run(void *self, struct weir_job *job)
 
     if (is(crash, "run"))
         abort();
-    if (is(crash, "fault"))
+    if (is(crash, "together"))
+        (void)pthread_barrier_wait(&both); /* a failure is seen by the test */
+    if (is(crash, "fault") || is(crash, "together"))
         fault();
     if (is(crash, "exit"))
         exit(0);
