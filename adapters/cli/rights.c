@@ -65,6 +65,7 @@ const struct weir__right weir__rights[] = {
     {"HDEL KEY x", WEIR__RIGHT_ALWAYS},
     {"LLEN KEY", WEIR__RIGHT_ALWAYS},
     {"LINDEX KEY 0", WEIR__RIGHT_ALWAYS},
+    {"LSET KEY 0 x", WEIR__RIGHT_ALWAYS},
     {"LRANGE KEY 0 0", WEIR__RIGHT_ALWAYS},
     {"LPUSH KEY x", WEIR__RIGHT_ALWAYS},
     {"RPUSH KEY x", WEIR__RIGHT_ALWAYS},

@@ -121,6 +121,28 @@ def the_lock_of_a_sync_topic_is_free_though_the_clock_was_ahead(place):
     expect_back(place, server, "alive")
 
 
+def expect_order(place, kind):
+    """A message that came while the clock was ahead delays none behind it."""
+    server = Clocked(place)
+    place.ok("topic", "set", "t", "kind=" + kind, "delay=1ms")
+    server.advance(HOUR_MS)
+    place.add("t", "a")
+    server.advance(-HOUR_MS)
+    place.add("t", "b")
+    place.drain(place.echo())
+    expect(["a", "b"], ids(place))
+
+
+@test
+def a_sync_topic_goes_on_though_the_clock_was_ahead(place):
+    expect_order(place, "sync")
+
+
+@test
+def a_concurrent_topic_goes_on_though_the_clock_was_ahead(place):
+    expect_order(place, "concurrent")
+
+
 @test
 def jobs_with_keys_run_though_the_clock_was_set_back(place):
     server = Clocked(place)

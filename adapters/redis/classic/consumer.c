@@ -216,32 +216,41 @@ static struct weir_slice behind(struct weir_slice bytes, size_t len)
     return weir__slice_of(bytes.ptr + len, bytes.len - len);
 }
 
+/* Others may have written any time. */
+static int64_t time_of(const struct weir_value *value)
+{
+    int64_t ms = value->as.i64;
+
+    return ms < 0 ? 0 : ms > WEIR__DUE_MAX_MS ? WEIR__DUE_MAX_MS : ms;
+}
+
 int weir__message_read(struct weir_slice bytes, struct weir_slice *ret_id,
                        int64_t *ret_due_ms, struct weir__record *ret_record)
 {
-    struct weir_value array, id, due;
+    struct weir_value array, due, added, id;
     int rc;
 
     if (weir__msgpack_check(bytes) != WEIR_OK)
         return WEIR_EMALFORMED;
     bytes = behind(bytes, weir__msgpack_head(bytes, &array));
-    if (array.type != WEIR_TYPE_ARRAY || array.as.count != 3)
+    if (array.type != WEIR_TYPE_ARRAY || array.as.count != 4)
+        return WEIR_EMALFORMED;
+    bytes = behind(bytes, weir__msgpack_head(bytes, &due));
+    if (due.type != WEIR_TYPE_INT)
+        return WEIR_EMALFORMED;
+    bytes = behind(bytes, weir__msgpack_head(bytes, &added));
+    if (added.type != WEIR_TYPE_INT)
         return WEIR_EMALFORMED;
     bytes = behind(bytes, weir__msgpack_head(bytes, &id));
     if (id.type != WEIR_TYPE_STR ||
         weir__id_check_any(id.as.bytes, NULL) != WEIR_OK)
         return WEIR_EMALFORMED;
-    bytes = behind(bytes, weir__msgpack_head(bytes, &due));
-    if (due.type != WEIR_TYPE_INT)
-        return WEIR_EMALFORMED;
     *ret_id = id.as.bytes;
-    *ret_due_ms = due.as.i64 < 0                  ? 0
-                  : due.as.i64 > WEIR__DUE_MAX_MS ? WEIR__DUE_MAX_MS
-                                                  : due.as.i64;
+    *ret_due_ms = time_of(&due);
     rc = weir__record_read(bytes, ret_record);
     if (ret_record->added_ms == 0 && ret_record->counters.attempt == 0 &&
         ret_record->counters.snoozes == 0) /* it was never written anew */
-        ret_record->added_ms = *ret_due_ms;
+        ret_record->added_ms = time_of(&added);
     return rc;
 }
 

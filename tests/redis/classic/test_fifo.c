@@ -170,8 +170,8 @@ TEST(a_consumer_that_finds_nothing_knows_what_the_other_one_found)
 
 /* For how long the last message was put off when it was added. */
 static const char put_off[] =
-    "local _, due, record = cmsgpack.unpack(redis.call('LINDEX', KEYS[1], -1)"
-    ":sub(2)) return due - record[7].added_ms";
+    "local due, added = cmsgpack.unpack(redis.call('LINDEX', KEYS[1], -1)"
+    ":sub(2)) return due - added";
 
 TEST(a_delay_that_is_stored_with_the_topic_may_be_of_each_unit)
 {
@@ -235,7 +235,7 @@ static void push(const char *bytes, size_t len)
 
 TEST(a_message_of_a_newer_version_is_left_alone)
 {
-    static const char newer[] = "\x93\xa1x\xcf\0\0\0\0\0\0\0\1\x91\x09";
+    static const char newer[] = "\x94\xcf\0\0\0\0\0\0\0\1\1\xa1x\x91\x09";
     (void)world_open(NULL);
     struct host *host;
 

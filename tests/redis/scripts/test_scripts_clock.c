@@ -220,6 +220,137 @@ TEST(a_lock_that_was_taken_for_longer_is_left_to_its_consumer)
     EXPECT_TRUE(redis_int(script_proc, "PTTL weir:{t}:lock") > 500000);
 }
 
+/* --- messages of queues --------------------------------------------------- */
+
+static void push_message(const char *delay_ms)
+{
+    const char *const args[] = {"t", "sync", delay_ms, "", "record", "1", NULL};
+
+    (void)script_run(&weir__script_classic_push, "fifo ids meta options idle",
+                     args);
+}
+
+/* All messages were added an hour later from here on. */
+static void put_messages_ahead(void)
+{
+    (void)redis_text(
+        script_proc, "EVAL %s 1 weir:{t}:fifo %d",
+        "for i = 1, redis.call('LLEN', KEYS[1]) do "
+        "  local message = redis.call('LPOP', KEYS[1]) "
+        "  local due, _, added = struct.unpack('>I8BI8', message, 3) "
+        "  redis.call('RPUSH', KEYS[1], message:sub(1, 2) .. "
+        "    struct.pack('>I8BI8', due + ARGV[1], 207, added + ARGV[1]) .. "
+        "    message:sub(20)) end "
+        "return 'OK'",
+        HOUR_MS);
+}
+
+/* Of a reply { time in us, ..., message }: ms until the message is due. */
+static long long reply_wait_ms(void)
+{
+    const redisReply *last = script_reply->element[script_reply->elements - 1];
+    const char *at = memchr(last->str, 207, last->len);
+    long long due_ms = 0;
+
+    EXPECT_TRUE(at != NULL);
+    for (int i = 1; i <= 8; i++)
+        due_ms = due_ms * 256 + (uint8_t)at[i];
+    return due_ms - script_reply->element[0]->integer / 1000;
+}
+
+static long long popped_wait_ms(const char *todo)
+{
+    const char *const args[] = {"c1", "w1", "300", todo, "0", "0", "", NULL};
+
+    (void)script_run(&weir__script_classic_pop,
+                     "fifo parked alive meta idle lock", args);
+    return reply_wait_ms();
+}
+
+static long long peeked_wait_ms(void)
+{
+    static const char *const args[] = {"w1", "0", NULL};
+
+    (void)script_run(&weir__script_classic_peek, "fifo idle", args);
+    return reply_wait_ms();
+}
+
+TEST(a_message_that_came_while_the_clock_was_ahead_is_due_its_delay_from_now)
+{
+    static const char *const todo[] = {"park", "done", "none"};
+    long long wait_ms;
+
+    for (size_t i = 0; i < sizeof(todo) / sizeof(todo[0]); i++) {
+        push_message("0");
+        push_message("60000");
+        put_messages_ahead();
+        EXPECT_TRUE(popped_wait_ms(todo[i]) <= 0);
+        wait_ms = popped_wait_ms(todo[i]);
+        EXPECT_TRUE(wait_ms > 0 && wait_ms <= 60000);
+    }
+    EXPECT_STR("1", script_text("HLEN weir:{t}:parked")); /* c1 has one */
+}
+
+TEST(a_head_that_came_while_the_clock_was_ahead_waits_its_delay_once)
+{
+    long long first_ms;
+
+    push_message("60000");
+    put_messages_ahead();
+    first_ms = peeked_wait_ms();
+    EXPECT_TRUE(first_ms > 0 && first_ms <= 60000);
+    while (peeked_wait_ms() == first_ms) /* until a ms has passed */
+        ;
+    EXPECT_TRUE(peeked_wait_ms() < first_ms);
+    EXPECT_TRUE(popped_wait_ms("done") < first_ms);
+}
+
+TEST(a_message_is_due_its_own_delay_later_whatever_the_topics_is_by_now)
+{
+    push_message("3600000");
+    (void)script_text("HSET weir:{t}:options delay 0ms");
+    EXPECT_TRUE(peeked_wait_ms() > HOUR_MS - 60000);
+    EXPECT_TRUE(popped_wait_ms("park") > HOUR_MS - 60000);
+}
+
+TEST(a_retry_while_the_clock_was_ahead_is_due_its_delay_from_now)
+{
+    static const char *const args[] = {"t", "",    "retry", "60000",
+                                       "x", "rec", NULL};
+    long long wait_ms;
+
+    (void)script_run(&weir__script_classic_settle,
+                     "fifo parked alive meta options idle", args);
+    put_messages_ahead();
+    wait_ms = popped_wait_ms("none");
+    EXPECT_TRUE(wait_ms > 0 && wait_ms <= 60000);
+}
+
+TEST(a_message_that_came_while_the_clock_was_ahead_counts_as_ready)
+{
+    push_message("0");
+    put_messages_ahead();
+    script_begin(&weir__script_classic_stats, "fifo parked meta alive");
+    EXPECT_CONTAINS("ready 1 ", script_call());
+}
+
+#define FAR "\x7f\xff\xff\xff\xff\xff\xff\xff"
+
+TEST(a_message_that_none_can_read_is_left_as_it_is)
+{
+    static const char *const odd[] = {
+        "garbage", "\x94\xcf" FAR, "\x94\xcf" FAR "\xce" FAR,
+        "\x94\xce" FAR "\xcf" FAR, "\x94\xcf\1\1\1\1\1\1\1\1\xcf" FAR};
+    const char *const args[] = {"c1", "w1", "300", "none", "0", "0", "", NULL};
+
+    for (size_t i = 0; i < sizeof(odd) / sizeof(odd[0]); i++) {
+        (void)redis_text(script_proc, "RPUSH weir:{t}:fifo %s", odd[i]);
+        (void)script_run(&weir__script_classic_pop,
+                         "fifo parked alive meta idle lock", args);
+        EXPECT_STR(odd[i], script_reply->element[2]->str);
+    }
+}
+
 TEST(a_lease_of_a_group_that_was_renewed_for_longer_is_left_to_its_worker)
 {
     static const char *const claim[] = {"t", "bounded", "1", "300", "",

@@ -93,6 +93,29 @@ static void run_lpop(struct call *call)
     drop_if_empty(call, 1);
 }
 
+static void run_lset(struct call *call)
+{
+    struct object *object;
+    int64_t at;
+
+    if (!find_object(call, 1, LIST, &object))
+        return;
+    if (object == NULL) {
+        answer_error(call, "ERR no such key");
+        return;
+    }
+    if (!read_int(call, 2, &at))
+        return;
+    if (at < 0)
+        at += (int64_t)object->count;
+    if (at < 0 || at >= (int64_t)object->count) {
+        answer_error(call, "ERR index out of range");
+        return;
+    }
+    list_set(object, (size_t)at, call->argv[3]);
+    answer_status(call, "OK");
+}
+
 static void run_ltrim(struct call *call)
 {
     struct object *object;
@@ -145,13 +168,9 @@ static void run_blmove(struct call *call)
 }
 
 const struct command list_commands[] = {
-    {"LLEN", 2, run_llen, false},
-    {"LINDEX", 3, run_lindex, false},
-    {"LRANGE", 4, run_lrange, false},
-    {"LPUSH", -3, run_lpush, true},
-    {"RPUSH", -3, run_rpush, true},
-    {"LPOP", -2, run_lpop, true},
-    {"LTRIM", 4, run_ltrim, true},
-    {"BLMOVE", 6, run_blmove, true},
-    {0},
+    {"LLEN", 2, run_llen, false},     {"LINDEX", 3, run_lindex, false},
+    {"LRANGE", 4, run_lrange, false}, {"LPUSH", -3, run_lpush, true},
+    {"RPUSH", -3, run_rpush, true},   {"LPOP", -2, run_lpop, true},
+    {"LTRIM", 4, run_ltrim, true},    {"LSET", 4, run_lset, true},
+    {"BLMOVE", 6, run_blmove, true},  {0},
 };

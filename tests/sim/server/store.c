@@ -306,6 +306,15 @@ struct slice list_at(const struct object *object, size_t i)
     return (struct slice){text->ptr, text->len};
 }
 
+void list_set(struct object *object, size_t i, struct slice text)
+{
+    struct text *at = place_in(object, i);
+    struct text copied = text_new(text); /* first: it may be of this list */
+
+    free(at->ptr);
+    *at = copied;
+}
+
 static void widen(struct object *object)
 {
     size_t cap = object->cap == 0 ? 8 : object->cap * 2;

@@ -105,5 +105,6 @@ size_t sorted_rank(const struct object *object, struct bound bound,
 void list_push(struct object *object, struct slice text, bool at_end);
 void list_drop(struct object *object, size_t count, bool at_end);
 struct slice list_at(const struct object *object, size_t i);
+void list_set(struct object *object, size_t i, struct slice text);
 
 #endif

@@ -170,6 +170,7 @@ static const char *const forms[] = {
     "RPUSH k v v",
     "LPOP k",
     "LTRIM k r r",
+    "LSET k r v",
     "BLMOVE k k LEFT LEFT 0.001",
     "ZADD k s f",
     "ZADD k s f s f s f",

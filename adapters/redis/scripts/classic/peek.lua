@@ -10,9 +10,16 @@
 --#include wake
 local time = call('TIME')
 local time_us = time[1] * 1000000 + time[2]
-local message = call('LINDEX', KEYS[1], 0)
-local due = message and due_of(message) or nil
-if not message or due * 1000 > time_us then
-  fall_asleep(KEYS[2], ARGV[1], due, ARGV[2] == '1')
+local now, head = floor(time_us / 1000), call('LINDEX', KEYS[1], 0)
+local message = head or ''
+--#include from_ahead
+if message ~= (head or '') then
+  --#include full
+  needs_no_room(KEYS[2])
+  call('LSET', KEYS[1], 0, message)
 end
-return { time_us, message }
+local due = head and due_of(message)
+if not head or due * 1000 > time_us then
+  fall_asleep(KEYS[2], ARGV[1], due or nil, ARGV[2] == '1')
+end
+return { time_us, head and message }

@@ -38,14 +38,15 @@ if not message then
   fall_asleep(idle, ARGV[2], nil, ARGV[6] == '1')
   return { time_us, 0 }
 end
+local now = math.floor(time_us / 1000)
+--#include from_ahead
 if todo == 'park' then
   call('HSET', parked, consumer, message)
   note_length(meta, tonumber(ARGV[3]))
-  call('ZADD', alive, math.floor(time_us / 1000) + ARGV[3], consumer)
+  call('ZADD', alive, now + ARGV[3], consumer)
 elseif todo == 'done' then
   increment(meta, 'done', 1)
 end
-local now = math.floor(time_us / 1000)
 if ARGV[7] ~= '' then
   meet_server(meta, alive, 'claimed', nil, ARGV[7], tonumber(ARGV[3]), now)
 end

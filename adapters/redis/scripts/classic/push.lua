@@ -13,15 +13,6 @@
 --#include queue
 --#include max_body
 
--- The record with the time of the add in its options: where that is not the
--- due time.
-local function dated(record, ms)
-  local options = byte(record, 8) or 0
-  if options ~= 192 and (options < 128 or options > 142) then return record end
-  return string.sub(record, 1, 7) .. char(options == 192 and 129 or options + 1)
-         .. '\168added_ms' .. cmsgpack.pack(ms) .. string.sub(record, 9)
-end
-
 local fifo, ids, meta, options, idle = unpack(KEYS)
 --#include args
 local stored = call('HGET', meta, 'kind')
@@ -54,9 +45,7 @@ for i = 4, #ARGV, 3 do
     count = count + 1
     local id = ARGV[i]
     if id == '' then id = string.format('@%015.0f', count) end
-    local record = ARGV[i + 1]
-    if due ~= now then record = dated(record, now) end
-    added[#added + 1] = message_of(id, due, record)
+    added[#added + 1] = message_of(id, due, now, ARGV[i + 1])
     reply[#reply + 1] = id
   end
 end

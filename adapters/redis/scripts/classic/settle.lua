@@ -36,7 +36,7 @@ local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 if what == 'retry' or what == 'snooze' then
   local due = now + delay
-  call('RPUSH', fifo, message_of(ARGV[5], due, ARGV[6]))
+  call('RPUSH', fifo, message_of(ARGV[5], due, now, ARGV[6]))
   if what == 'retry' then increment(meta, 'retried', 1) end
   wake_one(idle, topic, due)
 elseif what == 'back' then
