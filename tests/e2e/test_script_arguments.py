@@ -9,7 +9,7 @@ import redis
 
 from e2e import BUILD, expect, expect_true, test
 from redis_server import Server
-from script_calls import CALLS, Packed, Told
+from script_calls import CALLS, FEWER, Packed, Told
 
 PATIENCE = 60  # s, for a script that never ends
 HOSTILE = [b"nan", b"inf", b"-inf", b"1e308", b"-1", b"", b"abc", b"0x10",
@@ -57,10 +57,11 @@ class World:
     def digest(self):
         return self.redis.eval(DIGEST, 0)
 
-    def tries(self, call, values):
+    def tries(self, call, values, keys=None):
         """What an error says, if it says one, and whether a key changed."""
         try:
-            self.answer = self.run(call.script, call.keys, values)
+            self.answer = self.run(call.script, call.keys if keys is None else keys,
+                                   values)
             why = ""
         except redis.ResponseError as error:
             why = str(error)
@@ -123,3 +124,31 @@ def what_no_argument_may_be_changes_nothing(place):
                                                        what, why))
                     world.prepare(call)
     expect([], wrong[:10], "%d arguments" % len(wrong))
+
+
+def few_and_more(call, given, rest):
+    """What was given cut anywhere, but where some may be missing, and with one
+    more. Each with whether it is too little."""
+    fewer = FEWER.get((call.script, rest), ())
+    for count in range(len(given)):
+        yield given[:count], count not in fewer
+    yield given + [b"weir:{t}:more"], False
+
+
+@test
+def a_wrong_count_of_keys_or_arguments_changes_nothing(place):
+    world, wrong = World(place), []
+    for call in CALLS:
+        world.prepare(call)
+        tried = [(some, call.values, is_few) for some, is_few in
+                 few_and_more(call, call.keys, "keys")]
+        tried += [(call.keys, some, is_few) for some, is_few in
+                  few_and_more(call, call.values, "arguments")]
+        for keys, values, is_few in tried:
+            why, has_changed = world.tries(call, values, keys)
+            if has_changed and (why or is_few):
+                wrong.append("%s, %d keys, %d arguments: %s" % (
+                    call.script, len(keys), len(values), why))
+            if has_changed:
+                world.prepare(call)
+    expect([], wrong[:10], "%d calls" % len(wrong))

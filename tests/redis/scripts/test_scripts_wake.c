@@ -108,11 +108,11 @@ TEST(a_wake_up_has_prefix_and_topic_of_the_keys)
     (void)script_text("ZADD " KEY("idle") "inf w2");
     (void)script_text("ZADD " KEY("wait") "1 aaaaaaaaaaaa0000 "
                                           "1 bbbbbbbbbbbb0000");
-    reply =
-        redisCommand(asks,
-                     "EVAL %s 6 " KEY("wait") KEY("run") KEY("lease") KEY("ids")
-                         KEY("meta") KEY("idle") "1 9000 1000 w3 0 delay",
-                     weir__script_delay_claim.text);
+    reply = redisCommand(asks,
+                         "EVAL %s 8 " KEY("wait") KEY("run") KEY("lease")
+                             KEY("ids") KEY("meta") KEY("idle") KEY("held")
+                                 KEY("due") "1 9000 1000 w3 0 delay",
+                         weir__script_delay_claim.text);
     EXPECT_TRUE(reply != NULL && reply->type == REDIS_REPLY_ARRAY);
     freeReplyObject(reply);
     (void)script_text("PUBLISH a:b-12.c:wake:w2 nothing");

@@ -21,12 +21,15 @@ local now = now_ms()
 
 --#include call_of_add
 --#include args
-local wrong, at = nil, 5
+local wrong, at = too_few(9, 6), 5
 for _ = 9, #KEYS do
   wrong = wrong or bad_number('how many events a group gets', ARGV[at + 1], 0,
                               #ARGV - at - 1)
   if wrong then return wrong end
   at = at + 2 + ARGV[at + 1]
+end
+if ARGV[at] then
+  return redis.error_reply('ERR there are fewer keys than groups')
 end
 
 local known = call('HMGET', meta, 'kind', 'bounds', 'parts', 'strayed')

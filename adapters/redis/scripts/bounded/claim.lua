@@ -43,7 +43,8 @@ local known = call('HMGET', meta, 'paused', 'revision', 'bounds', 'kind',
                    'added', 'server', 'parts', 'waiting')
 if known[4] and known[4] ~= ARGV[2] then return { -1, known[4] } end
 --#include args
-local wrong = bad_word('the kind', ARGV[2], 'bounded') or
+local wrong = too_few(math.max(2 * #ARGV - 10, 8), 9) or
+              bad_word('the kind', ARGV[2], 'bounded') or
               bad_number('the room', ARGV[3], 0, MOST_JOBS) or
               bad_number('the lease in ms', ARGV[4], 0, HOUR_MS) or
               bad_number('the sixth argument', ARGV[6], 0, 15) or

@@ -14,7 +14,8 @@ local stored = call('HGET', meta, 'kind')
 if not stored then return { -1 } end
 if stored ~= ARGV[1] then return { -2, stored } end
 --#include args
-local wrong = bad_number('the number of groups', ARGV[2], 0, MOST_JOBS)
+local wrong = too_few(2 * #ARGV + 2, 2) or
+              bad_number('the number of groups', ARGV[2], 0, MOST_JOBS)
 if wrong then return wrong end
 local deleted, most = 0, tonumber(ARGV[2])
 

@@ -11,7 +11,8 @@
 local lease, out = unpack(KEYS)
 local lease_ms, lost = tonumber(ARGV[1]), {}
 --#include args
-local wrong = bad_number('the lease in ms', ARGV[1], 0, HOUR_MS)
+local wrong = too_few(2, 2 * floor(#ARGV / 2) + 1) or
+              bad_number('the lease in ms', ARGV[1], 0, HOUR_MS)
 if wrong then return wrong end
 local now = now_ms()
 needs_no_room(lease)

@@ -11,7 +11,8 @@ local call = redis.call
 --#include longest
 local lock, lockers, own_ms = KEYS[1], KEYS[2], tonumber(ARGV[3])
 --#include args
-local wrong = bad_number('the lease in ms', ARGV[3], 1, HOUR_MS)
+local wrong = too_few(3, 3) or
+              bad_number('the lease in ms', ARGV[3], 1, HOUR_MS)
 if wrong then return wrong end
 needs_no_room(lockers)
 local free_ms

@@ -9,7 +9,8 @@ local call = redis.call
 --#include longest
 --#include full
 --#include args
-local wrong = bad_number('the lease in ms', ARGV[2], 0, HOUR_MS)
+local wrong = too_few(3, 3) or
+              bad_number('the lease in ms', ARGV[2], 0, HOUR_MS)
 if wrong then return wrong end
 local time = call('TIME')
 needs_no_room(KEYS[2]) -- the message lies nowhere else

@@ -8,6 +8,9 @@
 --#include message
 --#include number
 --#include wake
+--#include args
+local wrong = too_few(2, 2)
+if wrong then return wrong end
 local time = call('TIME')
 local time_us = time[1] * 1000000 + time[2]
 local now, head = floor(time_us / 1000), call('LINDEX', KEYS[1], 0)

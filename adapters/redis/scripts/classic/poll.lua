@@ -19,12 +19,14 @@ local fifo, parked, alive, meta, ids, idle = unpack(KEYS)
 --#include args
 local stored = call('HGET', meta, 'kind')
 if stored and stored ~= ARGV[1] then return { -1, stored } end
-local wrong = bad_word('the kind', ARGV[1], 'sync concurrent') or
+local wrong = too_few(6, 5) or
+              bad_word('the kind', ARGV[1], 'sync concurrent') or
               bad_number('the lease in ms', ARGV[3], 0, HOUR_MS) or
               bad_number('the delay in ms', ARGV[4], -1, MOST_MS) or
               bad_server(ARGV[5])
 for i = 6, #ARGV, 2 do
-  wrong = wrong or bad_number('the index of a consumer', ARGV[i], 0, MOST_JOBS)
+  wrong = wrong or too_few(6, i + 1) or
+          bad_number('the index of a consumer', ARGV[i], 0, MOST_JOBS)
 end
 if wrong then return wrong end
 topic_kind(meta, ids, ARGV[1])

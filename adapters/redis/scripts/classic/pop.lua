@@ -18,7 +18,8 @@ local call = redis.call
 local fifo, parked, alive, meta, idle, lock = unpack(KEYS)
 local consumer, todo = ARGV[1], ARGV[4]
 --#include args
-local wrong = bad_number('the lease in ms', ARGV[3], 0, HOUR_MS) or
+local wrong = too_few(6, 7) or
+              bad_number('the lease in ms', ARGV[3], 0, HOUR_MS) or
               bad_word('what to do', todo, 'park done none') or
               bad_server(ARGV[7])
 if wrong then return wrong end

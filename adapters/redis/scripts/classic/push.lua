@@ -17,7 +17,8 @@ local fifo, ids, meta, options, idle = unpack(KEYS)
 --#include args
 local stored = call('HGET', meta, 'kind')
 if stored and stored ~= ARGV[2] then return { -1, stored } end
-local wrong = bad_word('the kind', ARGV[2], 'sync concurrent') or
+local wrong = too_few(5, 3) or
+              bad_word('the kind', ARGV[2], 'sync concurrent') or
               bad_number('the delay in ms', ARGV[3], -1, MOST_MS)
 for i = 4, #ARGV, 3 do
   wrong = wrong or bad_number('the bytes of a body', ARGV[i + 2], 0, 2 ^ 32) or

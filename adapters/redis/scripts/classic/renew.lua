@@ -9,7 +9,8 @@ local call = redis.call
 --#include longest
 --#include full
 --#include args
-local wrong = bad_number('the lease in ms', ARGV[1], 0, HOUR_MS)
+local wrong = too_few(2, 2 * math.floor(#ARGV / 2) + 1) or
+              bad_number('the lease in ms', ARGV[1], 0, HOUR_MS)
 if wrong then return wrong end
 local time = call('TIME')
 local till = time[1] * 1000 + math.floor(time[2] / 1000) + ARGV[1]

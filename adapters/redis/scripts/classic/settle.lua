@@ -15,7 +15,8 @@
 local fifo, parked, alive, meta, options, idle = unpack(KEYS)
 local topic, consumer, what = ARGV[1], ARGV[2], ARGV[3]
 --#include args
-local wrong = bad_word('what', what, 'done retry snooze back fail expire') or
+local wrong = too_few(6, 6) or
+              bad_word('what', what, 'done retry snooze back fail expire') or
               bad_number('the delay in ms', ARGV[4], -1, MOST_MS) or
               #ARGV[5] > 128 and redis.error_reply('ERR the id is too long')
 if wrong then return wrong end

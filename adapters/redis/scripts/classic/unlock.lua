@@ -7,6 +7,9 @@
 -- Reply { 1 }, or { 0 } when the lock was lost before
 local call = redis.call
 --#include wake
+--#include args
+local wrong = too_few(2, 2)
+if wrong then return wrong end
 local lock, lockers = KEYS[1], KEYS[2]
 if call('GET', lock) ~= ARGV[1] then return { 0 } end
 call('DEL', lock)

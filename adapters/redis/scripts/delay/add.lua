@@ -38,7 +38,7 @@ local wait, ids, meta, idle = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local seen, first_pack, first_arg = KEYS[5], 6, 5
 local topic, kind, call_slot, number = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local find, prefix = string.find, sub(wait, 1, -5)
-local packs = min(#KEYS - first_pack + 1, floor((#ARGV - first_arg + 1) / 3))
+local packs = floor((#ARGV - first_arg + 1) / 3)
 local last_pack = first_pack + packs - 1
 local due_key = KEYS[last_pack + 1]
 local sent_on = ARGV[first_arg + 3 * packs]
@@ -52,6 +52,9 @@ local function unstage()
 end
 
 --#include call_of_add
+if packs < 1 or not KEYS[last_pack] or ARGV[first_arg + 3 * packs + 1] then
+  return redis.error_reply('ERR there are not as many packs as arguments say')
+end
 -- Only they tell a repeat from a call of another client with these names; an
 -- outbox sends its entry again on purpose.
 if #number < #whole + 2 and byte(call_slot) ~= 33 then

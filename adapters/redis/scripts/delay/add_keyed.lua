@@ -12,19 +12,22 @@
 --       the id of who holds it, else ''. -3: its id, time, key or rule is none
 local call = redis.call
 local byte, sub, find = string.byte, string.sub, string.find
-local floor, min = math.floor, math.min
+local floor = math.floor
 --#include number
 --#include call_slot
 --#include wake
 local wait, ids, meta, idle, seen, unique, due_key = unpack(KEYS, 1, 7)
 local topic, kind, call_slot, number = unpack(ARGV, 1, 4)
 local FIRST_PACK, FIRST_ARG, EACH = 9, 5, 5
-local jobs = min(#KEYS - FIRST_PACK + 1, floor((#ARGV - FIRST_ARG + 1) / EACH))
+local jobs = (#ARGV - FIRST_ARG + 1) / EACH
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local prefix = sub(wait, 1, -5)
 
 --#include call_of_add
+if jobs < 1 or jobs % 1 ~= 0 or not KEYS[FIRST_PACK + jobs - 1] then
+  return redis.error_reply('ERR there are not as many jobs as keys of packs')
+end
 
 -- What was staged and is not added.
 local function unstage(i)

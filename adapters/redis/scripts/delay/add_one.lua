@@ -32,12 +32,12 @@ end
 local last = call('HGET', seen, call_slot)
 -- The first call of a call slot checks the text behind the digits.
 local whole = string.match(number, last and '^%d+' or '^(%d+)%.?%d*$')
-if kind ~= 'delay' or not whole or #whole > 15 or #number > 31 or
+if kind ~= 'delay' or not whole or #whole > 15 or #number > 31 or not own or
    when ~= 'r0' and
    (#when > 14 or not string.find(when, '^[ra]%-?%d+$')) then
   if known[1] and known[1] ~= kind then return { -1, known[1] } end
-  return redis.error_reply('ERR the kind is not delay, or the number or the ' ..
-                           'time is none')
+  return redis.error_reply('ERR the kind is not delay, the number or the ' ..
+                           'time is none, or there are fewer than 8 arguments')
 end
 if last and (string.match(last, '^%d+') or -1) - whole >= 0 then
   local said = rare().said_before(seen, call_slot, number, whole)

@@ -9,6 +9,9 @@
 local call = redis.call
 --#include topic
 --#include lost
+--#include args
+local wrong = too_few(4, 4)
+if wrong then return wrong end
 local ids, meta, dead, rec = unpack(KEYS)
 local kind, id, died, record = unpack(ARGV)
 if #id > 128 or not string.find(id, '^[!-z|~]+$') then

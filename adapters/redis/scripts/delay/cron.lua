@@ -28,7 +28,8 @@ local MOST = 1024
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 --#include args
-local wrong = bad_word('the verb', verb, 'set delete pause resume list mend') or
+local wrong = too_few(8, 2) or
+              bad_word('the verb', verb, 'set delete pause resume list mend') or
               verb == 'mend' and
               bad_word('which ticks come', name, 'all odd soon') or
               verb == 'set' and bad_number('AT', at, 0, MOST_MS)

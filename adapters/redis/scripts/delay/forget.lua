@@ -10,7 +10,8 @@ local call = redis.call
 local ids, meta, dead, rec = unpack(KEYS)
 --#include args
 local latest, most = ARGV[1], tonumber(ARGV[2])
-local wrong = latest ~= '' and
+local wrong = too_few(4, 2) or
+              latest ~= '' and
               bad_number('the time of death', latest, 0, 2 ^ 53) or
               bad_number('the number of jobs', ARGV[2], 1, 5000)
 if wrong then return wrong end

@@ -17,7 +17,8 @@
 local wait, run, ids, meta, dead, rec, due_key, of = unpack(KEYS)
 local mends, what, cursor = ARGV[1] == '1', ARGV[2], ARGV[3]
 --#include args
-local wrong = bad_word('whether it mends', ARGV[1], '0 1') or
+local wrong = too_few(8, 3) or
+              bad_word('whether it mends', ARGV[1], '0 1') or
               bad_word('what to look through', what, 'wait of due ids packs') or
               #ARGV > 18 and
               redis.error_reply('ERR there are more than 16 packs')

@@ -19,6 +19,9 @@ local kind, own, revision, last = 'delay', '', false, nil
 local seen, call_slot, number, run, lease, held -- no repeat, no hand-over
 local find, sub, char = string.find, string.sub, string.char
 
+if not (keys[5] and when) then
+  return redis.error_reply('ERR there are fewer than 5 keys or 4 arguments')
+end
 local NO_VALUE, wrong = 'the body is not one msgpack value', nil
 if #topic > 40 or not find(topic, '^[%w._:-]+$') then
   wrong = 'the topic is not 1 to 40 of A-Z a-z 0-9 . _ : -'

@@ -9,6 +9,9 @@
 --#include node
 --#include number
 --#include suspect
+--#include args
+local wrong = too_few(4, 1)
+if wrong then return wrong end
 local wait, run, started = unpack(KEYS)
 local schedules = redis.pcall('HLEN', KEYS[4])
 if type(schedules) ~= 'number' then schedules = 0 end

@@ -17,7 +17,8 @@ local now = time[1] * 1000 + floor(time[2] / 1000)
 local wait, ids, meta, dead, rec, idle, pack = unpack(KEYS)
 local topic, jobs, header_len = ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local died = cmsgpack.unpack(ARGV[4])
-local wrong = bad_number('the number of jobs', ARGV[2], 1, 256) or
+local wrong = too_few(7, 4) or
+              bad_number('the number of jobs', ARGV[2], 1, 256) or
               bad_number('the header length', ARGV[3], 8, 2 ^ 24)
 if wrong then return wrong end
 local are_times = type(died) == 'table' and is_when(ARGV[5] or 'r0', jobs)

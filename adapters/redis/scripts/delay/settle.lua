@@ -69,13 +69,14 @@ local closed, flat_moves = list_of(ARGV[4]), list_of(ARGV[5])
 local ends, most_dead = list_of(ARGV[6]), tonumber(ARGV[7])
 local flags = tonumber(ARGV[9] or ARGV[8] or 0)
 local unstarted = ARGV[9] and list_of(ARGV[8])
-if not (nodes and back and closed and flat_moves and ends and most_dead and
-        most_dead >= 0 and most_dead <= 2 ^ 32 and most_dead % 1 == 0 and
-        (unstarted or not ARGV[9]) and
+if not (due_key and nodes and back and closed and flat_moves and ends and
+        most_dead and most_dead >= 0 and most_dead <= 2 ^ 32 and
+        most_dead % 1 == 0 and (unstarted or not ARGV[9]) and
         flags and flags >= 0 and flags <= 7 and flags % 1 == 0) then
   --#include args
   return bad_number('the number of dead jobs', ARGV[7], 0, 2 ^ 32) or
          bad_number('the last argument', ARGV[9] or ARGV[8], 0, 7) or
+         too_few(10, 7) or
          redis.error_reply('ERR the lists are no msgpack arrays')
 end
 for _, token in ipairs(closed) do

@@ -16,17 +16,19 @@
 --       with a claim, -1: nothing waits)
 local call = redis.call
 local run, lease, ids, meta, held, key, wait, idle = unpack(KEYS)
-local node, token, slot, id, slots = unpack(ARGV)
-local ends = ARGV[#ARGV]
+local node, token, slot, id, slots, lease_ms, number, worker, own, ends =
+  unpack(ARGV)
+ends = ends or lease_ms
 local due_key = not idle and wait
-if slots ~= '1' or ends ~= '1' then -- else there is nothing to check
+if slots ~= '1' or ends ~= '1' or not key then -- else nothing can be wrong
   local size = tonumber(slots) or 0
-  local own_ms = ends == '2' and (tonumber(ARGV[6]) or -1) or 0
-  if not (size >= 1 and size <= 256 and size % 1 == 0 and own_ms >= 0 and
-          own_ms <= 3600000 and own_ms % 1 == 0 and
+  local own_ms = ends == '2' and (idle and tonumber(lease_ms) or -1) or 0
+  if not (key and size >= 1 and size <= 256 and size % 1 == 0 and
+          own_ms >= 0 and own_ms <= 3600000 and own_ms % 1 == 0 and
           (ends == '1' or ends == '2' or ends == '0')) then
     return redis.error_reply('ERR the slots are not 1 to 256, the lease is ' ..
-                             'none, or the last argument is not 0, 1 or 2')
+                             'none, the last argument is not 0, 1 or 2, or ' ..
+                             'there are too few keys')
   end
 end
 local reply = { 0, 0, tonumber(slot) }
@@ -68,7 +70,6 @@ if left == reply[1] then
 end
 if ends ~= '2' or reply[1] == 0 then return reply end
 
-local lease_ms, number, worker, own = unpack(ARGV, 6, 9)
 local known = redis.pcall('HMGET', meta, 'paused', 'server', 'mixed', 'limits')
 local head = redis.pcall('ZRANGE', wait, '0', '0', 'WITHSCORES')
 local expiry = call('ZRANGE', lease, '0', '0', 'WITHSCORES')

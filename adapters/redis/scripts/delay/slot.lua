@@ -35,6 +35,9 @@ local verb, id, seq, slot = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
 local deletes, reschedules = verb == 'delete', verb == 'reschedule'
 local by_index = slot == ''
 local prefix = sub(wait, 1, -5)
+--#include args
+local wrong = too_few(7, reschedules and 6 or 4)
+if wrong then return wrong end
 if reschedules and not (#ARGV[6] < 15 and
                         string.find(ARGV[6], '^[ra]%-?%d+$')) then
   return redis.error_reply('ERR the time is neither r<ms> nor a<ms>')

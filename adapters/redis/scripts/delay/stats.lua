@@ -24,6 +24,9 @@
 --#include number
 --#include mixed
 --#include ended
+--#include args
+local wrong = too_few(3, 1)
+if wrong then return wrong end
 local time = call('TIME')
 -- The current millisecond is still being written to.
 local now = time[1] * 1000 + floor(time[2] / 1000) - 1

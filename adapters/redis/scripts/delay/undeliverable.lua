@@ -15,7 +15,8 @@ local ids, meta, dead, rec, relay, pack = unpack(KEYS)
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 --#include args
-local wrong = bad_number('the number of dead jobs', ARGV[2], 0, 2 ^ 32)
+local wrong = too_few(6, 3 * math.ceil((#ARGV - 2) / 3) + 2) or
+              bad_number('the number of dead jobs', ARGV[2], 0, 2 ^ 32)
 if wrong then return wrong end
 if call('HEXISTS', relay, ARGV[1]) == 0 then return 0 end
 local jobs, taken = {}, {}

@@ -7,6 +7,9 @@
 -- Reply { kind ('' = no such topic), entries deleted, 1 if there is more }
 --#include lag
 --#include number
+--#include args
+local wrong = too_few(9, 2)
+if wrong then return wrong end
 local meta, wait, run, lease, held, past, dead, auto, source = unpack(KEYS)
 local group = ARGV[1]
 local kind = call('HGET', meta, 'kind') or ''

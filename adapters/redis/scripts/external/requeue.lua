@@ -6,6 +6,9 @@
 -- Reply { kind ('' = no such topic), entries, 1 if there may be more }
 --#include types
 local call = redis.call
+--#include args
+local wrong = too_few(5, 2)
+if wrong then return wrong end
 local time = call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 local meta, wait, held, past, dead = unpack(KEYS)

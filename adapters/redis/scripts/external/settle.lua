@@ -38,7 +38,9 @@ local function list_of(arg)
 end
 local done, autos, others = list_of(ARGV[4]), list_of(ARGV[5]), list_of(ARGV[6])
 local flat_moves = list_of(ARGV[7])
-local wrong = wrong_entries(done, autos, others, flat_moves)
+local wrong = too_few(9, 7)
+if wrong then return wrong end
+wrong = wrong_entries(done, autos, others, flat_moves)
 if wrong then return redis.error_reply('ERR ' .. wrong) end
 wrong = bad_number('the number of dead entries', ARGV[3], 0, 2 ^ 32)
 if wrong then return wrong end

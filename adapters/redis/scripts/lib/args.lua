@@ -14,6 +14,16 @@ local function bad_number(name, text, least, most)
     'ERR %s is not a whole number from %.0f to %.0f', name, least, most))
 end
 
+-- An error unless there are so many keys and arguments, or more. More than a
+-- script reads are left alone.
+local function too_few(keys, arguments)
+  if (keys == 0 or KEYS[keys]) and (arguments == 0 or ARGV[arguments]) then
+    return nil
+  end
+  return redis.error_reply(string.format(
+    'ERR there are fewer than %d keys or %d arguments', keys, arguments))
+end
+
 -- An error unless `word` is one of these, between blanks.
 local function bad_word(name, word, words)
   if word and not string.find(word, ' ', 1, true) and

@@ -14,6 +14,8 @@ local function are_texts(...)
   return true
 end
 
+local NO_MOVE = 'a move is not key, jobs, header length, when, form, ' ..
+                'sources and target' -- or `relay` is not the last key
 local function is_move(most_source, key, jobs, header_len, when, form, sources,
                        target)
   if not is_whole(jobs, 1, 256) or not is_whole(form, 0, 3) or
@@ -31,14 +33,16 @@ local function is_move(most_source, key, jobs, header_len, when, form, sources,
   return is_whole(key, 1, #KEYS) and is_whole(header_len, 8, 2 ^ 24) and
          (target == '' and form < 3 or
           type(target) == 'table' and are_texts(unpack(target, 1, 3)) and
-          is_whole(target[4], 0, 2 ^ 53))
+          is_whole(target[4], 0, 2 ^ 53) and
+          string.sub(KEYS[#KEYS], -6) == ':relay')
 end
 
 local function wrong_lists(nodes, back, moves, ends)
   local most_source = #nodes / 5 * 256 - 1
   for i = 1, table.maxn(nodes), 5 do
     local key, node, token, told, slots = unpack(nodes, i, i + 4)
-    if not is_whole(key, 1, 2 ^ 17) or not are_texts(node, slots) or
+    if not is_whole(key, 1, 2 ^ 17) or not KEYS[key % 65536] or
+       not are_texts(node, slots) or
        not node_bounds(node) or not is_whole(token, 0, MOST_STORED) or
        not (type(told) == 'string' or type(told) == 'table' or
             is_whole(told, 0, 2 ^ 24)) then
@@ -55,8 +59,7 @@ local function wrong_lists(nodes, back, moves, ends)
   end
   for i = 1, table.maxn(moves), 7 do
     if not is_move(most_source, unpack(moves, i, i + 6)) then
-      return 'a move is not key, jobs, header length, when, form, sources ' ..
-             'and target'
+      return NO_MOVE
     end
   end
   for i = 1, table.maxn(ends), 3 do
@@ -91,8 +94,7 @@ local function wrong_entries(done, autos, others, moves)
   end
   for i = 1, table.maxn(moves), 7 do
     if not is_move(#others / 7, unpack(moves, i, i + 6)) then
-      return 'a move is not key, jobs, header length, when, form, sources ' ..
-             'and target'
+      return NO_MOVE
     end
   end
 end

@@ -14,7 +14,8 @@ local call = redis.call
 local ids, meta, idle = unpack(KEYS)
 local topic, kind = ARGV[1], ARGV[2]
 --#include args
-local wrong = kind ~= '' and bad_word('the kind', kind, KINDS) or
+local wrong = too_few(3, 3) or
+              kind ~= '' and bad_word('the kind', kind, KINDS) or
               bad_word('what to do', ARGV[3], '0 1')
 if wrong then return wrong end
 local stored = topic_kind(meta, ids, kind ~= '' and kind or 'delay')

@@ -16,7 +16,8 @@ local call = redis.call
 --#include types
 local options, ids, meta = unpack(KEYS, 1, 3)
 --#include args
-local wrong = bad_word('the kind', ARGV[1], KINDS)
+local wrong = too_few(4, 2 * math.floor(#ARGV / 2) + 1) or
+              bad_word('the kind', ARGV[1], KINDS)
 for i = 2, #ARGV, 2 do
   local name, value = ARGV[i], ARGV[i + 1]
   if value ~= '' and name == 'kind' then
