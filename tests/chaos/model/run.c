@@ -240,7 +240,7 @@ static void stage(struct run *run, struct pack *pack,
     call_bytes(&run->caller, bytes);
     call_str(&run->caller, "NX");
     call_str(&run->caller, "PX");
-    call_int(&run->caller, 60000);
+    call_int(&run->caller, STAGED_MS);
     call_queue(&run->caller);
     if (!pack->is_in_use)
         pack->is_staged = true;

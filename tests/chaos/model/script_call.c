@@ -195,7 +195,7 @@ void call_stage(struct caller *caller, const char *seq,
     call_bytes(caller, bytes);
     call_str(caller, "NX");
     call_str(caller, "PX");
-    call_int(caller, 60000);
+    call_int(caller, STAGED_MS);
 }
 
 void call_claim(struct caller *caller, unsigned room, unsigned most_nodes,

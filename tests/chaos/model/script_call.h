@@ -84,7 +84,10 @@ void call_command(struct caller *caller, const char *name, size_t args);
 void call_keys(struct caller *caller, const char *names);
 void call_pack_key(struct caller *caller, uint32_t pack);
 
-/* Of the pack with this name; its bytes, to be kept for a minute. */
+/* Time does not end what is staged: that is an operation of its own. */
+#define STAGED_MS INT64_C(1000000000000)
+
+/* Of the pack with this name; its bytes, staged. */
 void call_seq_key(struct caller *caller, const char *seq);
 void call_stage(struct caller *caller, const char *seq,
                 const struct weir__buf *bytes);
