@@ -86,6 +86,8 @@ const struct fault faults[] = {
      "if ended == 0 or started then", "if ended == 0 then"},
     {"who did not start is blamed", SCRIPT_CLAIM,
      "if ended == 0 or started then", "if true then"},
+    {"many ended leases look like a lost due time", SCRIPT_CLAIM,
+     "local MOST_ENDED = 126", "local MOST_ENDED = 127"},
     {"ended leases have no bound", SCRIPT_CLAIM, "min(ended + 1, MOST_ENDED)",
      "ended + 1"},
     {"a start outlives its lease", SCRIPT_CLAIM, "suspect_score(due, ended)",

@@ -430,7 +430,7 @@ unsigned left_part(unsigned lo, unsigned hi);
 
 /* --- for the other files of the model ----------------------------------- */
 
-enum { MOST_EXPIRED = 256, MOST_ENDED = 127 };
+enum { MOST_EXPIRED = 256, MOST_ENDED = 126 };
 
 /* A job enters: waits in a node of its own, or in that of a whole pack. */
 void model_enter(struct model *model, struct pack *pack, const bool *refused,

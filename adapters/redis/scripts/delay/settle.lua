@@ -464,7 +464,7 @@ if #back > 0 then
                                mixed_end)
       else
         if region > 0 and lo < hi and ended == 0 then
-          ended = MOST_ENDED -- LOST_DUE
+          ended = LOST_DUE * 128
         end
         carve(list, region + suspect_score(due, ended), seq, from, to, stays)
         if is_ripe then below = below + count end

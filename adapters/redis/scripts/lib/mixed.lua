@@ -14,8 +14,8 @@ local MIXED = 2 ^ 45
 
 -- If the server lost a table, nothing tells when the slots of a node are due,
 -- except the first one. Parts of such a node stand in `wait` with LOST_DUE in
--- their scores, as after 127 crashes. Their jobs die when they are claimed, and
--- never run too early.
+-- their scores, which is one more than MOST_ENDED crashes. Their jobs die when
+-- they are claimed, and never run too early.
 local LOST_DUE = 127 / 128
 
 -- A node has no table: was the table lost?
