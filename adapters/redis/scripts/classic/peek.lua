@@ -8,9 +8,9 @@
 --#include message
 --#include number
 --#include wake
---#include args
-local wrong = too_few(2, 2)
-if wrong then return wrong end
+if not (KEYS[2] and ARGV[2]) then
+  return redis.error_reply('ERR there are fewer than 2 keys or 2 arguments')
+end
 local time = call('TIME')
 local time_us = time[1] * 1000000 + time[2]
 local now, head = floor(time_us / 1000), call('LINDEX', KEYS[1], 0)
