@@ -106,9 +106,9 @@ def keys(*names):
 
 def claim(server, room):
     """Returns the token and the nodes."""
-    reply = server.call("EVAL", TEXTS["delay/claim"], "6", *keys(
-        "wait", "run", "lease", "ids", "meta", "idle"), room, 60000, 400, "",
-        0, "delay")
+    reply = server.call("EVAL", TEXTS["delay/claim"], "8", *keys(
+        "wait", "run", "lease", "ids", "meta", "idle", "held", "due"), room,
+        60000, 400, "", 0, "delay")
     return reply[1], reply[5::2]
 
 
@@ -116,13 +116,13 @@ def settle(server, token, node):
     seq, topic = node[:12], TOPIC
     head = server.call("EVAL", "return {string.byte(redis.call('GETRANGE', "
                        "KEYS[1], 5, 6), 1, 2)}", "1", *keys("p:" + seq))
-    nodes = (b"\x95\x09\xb0" + node.encode() + b"\xcd" +
+    nodes = (b"\x95\x0b\xb0" + node.encode() + b"\xcd" +
              token.to_bytes(2, "big") + b"\xcd" +
              (head[0] + 256 * head[1]).to_bytes(2, "big") + b"\xa0")
-    server.call("EVAL", TEXTS["delay/settle"], "9", *keys(
-        "run", "lease", "ids", "meta", "wait", "dead", "rec", "idle",
-        "p:" + seq), topic, nodes, "", b"\x91\xcd" + token.to_bytes(2, "big"),
-        "", "", 1000)
+    server.call("EVAL", TEXTS["delay/settle"], "11", *keys(
+        "run", "lease", "ids", "meta", "wait", "dead", "rec", "idle", "held",
+        "due", "p:" + seq), topic, nodes, "", b"\x91\xcd" + token.to_bytes(2, "big"),
+        "", "", 1000, 0)
 
 
 @test
