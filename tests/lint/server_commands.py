@@ -23,7 +23,7 @@ ABSENT = {
     "SENTINEL": "another kind of server answers",
     "WAITAOF": "Redis 7.2 is the first to know it",
 }
-# What ends SUBSCRIBE needs no right of its own.
+# UNSUBSCRIBE ends SUBSCRIBE and needs no right of its own.
 BESIDE = {"UNSUBSCRIBE"}
 
 RIGHT = re.compile(r'\{"([A-Z]+)[^"]*",\s*WEIR__RIGHT_')

@@ -33,12 +33,12 @@ void sim_locked(int change);
 void sim_event(int64_t at_ns, void (*fn)(void *arg), void *arg);
 void sim_events_end(void);
 
-/* Of the process that runs; pid 1 outside of all. */
+/* The process that runs; pid 1 outside of all. */
 int sim_pid(void);
 const char *sim_host(void);
 void sim_turn(void);
 
-/* What must not survive its process; see file.h. */
+/* Frees what must not survive its process; see file.h. */
 void sim_files_close(int pid);
 void sim_files_end(void);
 void sim_sockets_end(void);

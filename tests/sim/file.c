@@ -22,7 +22,7 @@
 #include "tests/sim/fibre.h"
 
 enum { BASE = 1000, MOST = 4096 };
-/* What a clock of the day shows when the world begins: 15 January 2027. */
+/* The clock of the day begins at 15 January 2027. */
 #define EPOCH INT64_C(1800000000000000000)
 
 static struct sim_file *files[MOST];
@@ -115,7 +115,7 @@ ssize_t write(int fd, const void *buf, size_t len)
     return -1;
 }
 
-/* What a fortified build calls. */
+/* A fortified build calls these. */
 ssize_t __read_chk(int fd, void *buf, size_t len, size_t size);
 ssize_t __read_chk(int fd, void *buf, size_t len, size_t size)
 {

@@ -38,8 +38,7 @@ int64_t sim_redis_now_us(const struct sim_redis *redis)
 
 static void wake(void *arg);
 
-/* The clients that wait are looked at when the first of them has waited enough.
- */
+/* Plans the end of the first wait of a client. */
 static void wake_later(struct sim_redis *redis)
 {
     int64_t left_us = server_next_us(redis->server) - sim_redis_now_us(redis);

@@ -17,7 +17,7 @@ struct sim_redis {
 /* Listens at the address. Until the world ends; then sim_redis_close. */
 void sim_redis_open(struct sim_redis *redis, const char *address);
 
-/* What its clock says, in us since 1970. */
+/* Its clock, in us since 1970. */
 int64_t sim_redis_now_us(const struct sim_redis *redis);
 
 /* After sim_close. */

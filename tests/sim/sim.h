@@ -125,7 +125,7 @@ void sim_cut(struct sim_port *port);
 void sim_refuse(struct sim_port *port, bool refuses);
 void sim_swallow(struct sim_port *port, bool swallows);
 
-/* What is on its way, and what is sent, arrives after `until_ns`. */
+/* All bytes of the port arrive after `until_ns`. */
 void sim_stall(struct sim_port *port, int64_t until_ns);
 
 /* Looking up `name` takes 1 to 30 ms and gives `addresses`, IPv4 separated by

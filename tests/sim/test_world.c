@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What the world promises to those who write tests in it. */
+/* Tests of the promises of sim.h. */
 
 #include <errno.h>
 #include <poll.h>

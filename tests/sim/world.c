@@ -168,8 +168,8 @@ static void cut(void *arg)
     sim_at(sim_now() + (int64_t)sim_below(20 * SIM_S), cut, arg);
 }
 
-/* What was due may be in somebody's hands, and what was sent may get its due
- * time now. */
+/* A job that was due may be claimed already, and one that was sent may get its
+ * due time now. */
 static void set_ahead(int64_t by_us)
 {
     int64_t before_us = now_us();

@@ -36,7 +36,7 @@ struct world {
     double cpu_s;
 };
 
-/* What chance makes of the seed: 2,000 jobs in ten minutes. */
+/* A random plan from the seed: 2,000 jobs in ten minutes. */
 struct world_plan world_plan_of(uint64_t seed);
 
 /* Runs it to its end. `missing` are jobs that were acknowledged, were due a

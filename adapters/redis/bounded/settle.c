@@ -427,7 +427,7 @@ static void drop_lost(struct weir__bounded_topic *topic)
     topic->spent_end = link;
 }
 
-/* Of the events that go back, without those that the server has as they are. */
+/* The bytes of events that go back, but for those that the server has. */
 static size_t bytes_of(const struct weir__bounded_lease *lease)
 {
     size_t bytes = 0;

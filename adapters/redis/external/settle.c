@@ -201,7 +201,7 @@ static void print_why(char why[WHY_CAP], size_t bytes)
                    bytes); /* fits */
 }
 
-/* What the server may take instead of a verdict with the entry's bytes. */
+/* Writes a small verdict for a server that refuses the entry's bytes. */
 static void note_death(struct weir__external_call *call,
                        const struct weir__run *run)
 {

@@ -87,7 +87,7 @@ void call_pack_key(struct caller *caller, uint32_t pack);
 /* Time does not end what is staged: that is an operation of its own. */
 #define STAGED_MS INT64_C(1000000000000)
 
-/* Of the pack with this name; its bytes, staged. */
+/* The key of the pack with this name; then its bytes, staged. */
 void call_seq_key(struct caller *caller, const char *seq);
 void call_stage(struct caller *caller, const char *seq,
                 const struct weir__buf *bytes);

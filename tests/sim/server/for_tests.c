@@ -31,7 +31,7 @@ static bool matches(const struct entry *entry, struct slice pattern)
            memcmp(entry->name, pattern.ptr, pattern.len - 1) == 0;
 }
 
-/* Of patterns only those that end with their one star. */
+/* Patterns have one star, at their end. */
 static void run_keys(struct call *call)
 {
     struct table *keys = &call->server->keys;
@@ -64,7 +64,7 @@ static void run_object(struct call *call)
         answer_text(call, object->is_wide ? "hashtable" : "listpack");
 }
 
-/* What a planted fault asks in place of another command. */
+/* A planted fault asks this in place of another command. */
 static void run_echo(struct call *call)
 {
     answer_bulk(call, call->argv[1]);

@@ -80,7 +80,7 @@ static void answer_no_group(struct call *call, struct slice key,
     answer_error(call, text);
 }
 
-/* Of key and group behind the command's name. False: replied. */
+/* Finds key and group behind the command's name. False: replied. */
 static bool need_group(struct call *call, struct stream **ret_stream,
                        struct group **ret_group)
 {

@@ -7,7 +7,7 @@
 
 #include "tests/sim/server/private.h"
 
-/* What Redis keeps as a list: hash-max-listpack-value and -entries. */
+/* Redis keeps so much as a list: hash-max-listpack-value and -entries. */
 enum { LIST_TEXT_MAX = 64, LIST_FIELDS_MAX = TABLE_SMALL };
 
 static struct entry *field_of(const struct object *object, struct slice field)
@@ -163,7 +163,7 @@ static void run_hincrby(struct call *call)
     answer_int(call, value);
 }
 
-/* Of a hash or a set. */
+/* Removes fields of a hash, or members of a set. */
 static void remove_each(struct call *call, enum object_type type)
 {
     struct object *object;

@@ -3,7 +3,7 @@
 #define WEIR_TEST_SERVER_H
 
 /* A Redis in the test's process. It has the commands of adapters/cli/rights.c
- * (tests/lint/server_commands.py ties the two lists) with the options that weir
+ * but a few (tests/lint/server_commands.py lists them), the options that weir
  * uses, the texts of errors of Redis 7.0, and Lua 5.1 for the scripts as they
  * are embedded. A command or an option that it does not know ends the program,
  * since a test that goes on would prove something else. Not thread-safe. */

@@ -211,7 +211,7 @@ static void run_zrandmember(struct call *call)
     }
 }
 
-/* What LIMIT and WITHSCORES ask for. */
+/* The values of LIMIT and WITHSCORES. */
 struct view {
     bool with_scores;
     int64_t skip, most; /* -1: all */

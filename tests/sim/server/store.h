@@ -2,7 +2,7 @@
 #ifndef WEIR_TEST_STORE_H
 #define WEIR_TEST_STORE_H
 
-/* What the server holds: keys and the five types of their values. */
+/* The keys of the server, and the six types of their values. */
 
 #include <stdbool.h>
 #include <stddef.h>

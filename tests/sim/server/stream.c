@@ -323,7 +323,7 @@ static size_t read_xread(struct call *call, int64_t *ret_most,
     return at;
 }
 
-/* Of one stream, as weir asks. */
+/* Reads one stream, as weir asks. */
 static void run_xread(struct call *call)
 {
     struct stream *stream;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 
-/* What several clients of one server see of each other. */
+/* Tests of several clients of one server. */
 
 #include <hiredis/hiredis.h>
 #include <stdio.h>
