@@ -182,6 +182,7 @@ uint64_t conn_world_run(uint64_t seed, bool cuts, const char *host)
     sim_name("redis.example", "10.0.0.1");
     port = sim_listen("10.0.0.1:6379", &server, NULL);
     (void)sim_start("client", run_client, (void *)(uintptr_t)host);
+    sim_net.cut_one_in = cuts ? 50 : 0;
     if (cuts)
         sim_at(sim_now() + SIM_S, cut_again, NULL);
     sim_run(sim_now() + (LOOP_S + 10) * SIM_S);

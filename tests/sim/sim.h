@@ -115,6 +115,8 @@ struct sim_net {
         spread_ns;  /* a portion takes least_ns + up to spread_ns */
     bool in_pieces; /* portions are split at random bytes */
     size_t window;  /* bytes on their way to a server before writes block */
+    uint64_t cut_one_in; /* this many portions end their connection, behind any
+                            of their bytes; 0: none */
 };
 extern struct sim_net sim_net;
 

@@ -142,11 +142,22 @@ static void fly(struct sim_stream *stream, int direction,
     sim_event(arrival(stream, direction), land, flight);
 }
 
+static void arrive_cut_off(struct flight *flight)
+{
+    flight->stream->is_cut = true;
+    flight->stream->has_ended = true;
+    end_peer(flight->stream);
+}
+
 /* In pieces, a third of all portions is split at a random byte. */
 static void fly_bytes(struct sim_stream *stream, int direction,
                       void (*arrive)(struct flight *flight), const char *bytes,
                       size_t len)
 {
+    bool is_cut_off = sim_one_in(sim_net.cut_one_in);
+
+    if (is_cut_off)
+        len = (size_t)sim_below(len + 1);
     while (len > 0) {
         size_t piece = len;
 
@@ -156,6 +167,8 @@ static void fly_bytes(struct sim_stream *stream, int direction,
         bytes += piece;
         len -= piece;
     }
+    if (is_cut_off)
+        fly(stream, direction, arrive_cut_off, NULL, 0);
 }
 
 /* --- the client connects, writes and closes ------------------------------ */

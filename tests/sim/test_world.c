@@ -327,6 +327,43 @@ TEST(a_stream_carries_bytes_in_order_and_ends)
     EXPECT_INT(1, gone);
 }
 
+enum { TALKS = 200 };
+
+/* Which lengths of what was sent came back, before the connection ended. */
+static void talk_until_the_cut(void *arg)
+{
+    unsigned *lengths = arg;
+
+    for (int i = 0; i < TALKS; i++) {
+        char text[8];
+        size_t len = 0;
+        ssize_t got;
+        int fd;
+
+        EXPECT_INT(0, connect_to_echo(&fd));
+        EXPECT_INT(5, write(fd, "hello", 5));
+        while (len < 5 && (got = read(fd, text + len, 5 - len)) > 0)
+            len += (size_t)got;
+        *lengths |= 1u << len;
+        EXPECT_INT(0, close(fd));
+    }
+    seen++;
+}
+
+TEST(a_connection_may_end_behind_any_byte)
+{
+    unsigned lengths = 0;
+
+    sim_net.cut_one_in = 3;
+    (void)sim_listen("/echo", &echo_service, NULL);
+    (void)sim_start("client", talk_until_the_cut, &lengths);
+    run_for(60 * SIM_S);
+    EXPECT_INT(1, seen);
+    EXPECT_INT(TALKS, accepted);
+    EXPECT_INT(TALKS, gone);
+    EXPECT_INT(0x3f, lengths);
+}
+
 static void connect_to_nobody(void *arg)
 {
     int fd;
