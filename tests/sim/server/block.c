@@ -42,7 +42,8 @@ static bool try_again(struct server_client *client)
                         .client = client,
                         .argv = words,
                         .argc = client->blocked_count,
-                        .out = &out};
+                        .out = &out,
+                        .is_again = true};
     bool is_over = client->blocked_until_us <= client->server->now_us;
 
     if (call.argc > sizeof(words) / sizeof(words[0]))

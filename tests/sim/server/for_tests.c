@@ -83,11 +83,11 @@ static void run_flushall(struct call *call)
 }
 
 const struct command test_commands[] = {
-    {"ECHO", 2, run_echo, false},
-    {"EVAL", -3, run_eval, true},
-    {"KEYS", 2, run_keys, false},
-    {"OBJECT", 3, run_object, false},
-    {"FLUSHALL", 1, run_flushall, true},
-    {"ZPOPMAX", -2, run_zpopmax, true},
+    {"ECHO", 2, run_echo, LOADS},
+    {"EVAL", -3, run_eval, SCRIPT},
+    {"KEYS", 2, run_keys, 0},
+    {"OBJECT", 3, run_object, HAS_PARTS | ONE_KEY},
+    {"FLUSHALL", 1, run_flushall, WRITES},
+    {"ZPOPMAX", -2, run_zpopmax, WRITES | ONE_KEY},
     {0},
 };

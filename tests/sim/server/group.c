@@ -489,12 +489,12 @@ static void run_xinfo(struct call *call)
 }
 
 const struct command group_commands[] = {
-    {"XREADGROUP", -7, run_xreadgroup, true},
-    {"XACK", -4, run_xack, true},
-    {"XCLAIM", -6, run_xclaim, true},
-    {"XAUTOCLAIM", -6, run_xautoclaim, true},
-    {"XPENDING", -3, run_xpending, false},
-    {"XGROUP", -2, run_xgroup, true},
-    {"XINFO", -2, run_xinfo, false},
+    {"XREADGROUP", -7, run_xreadgroup, WRITES | STREAMS},
+    {"XACK", -4, run_xack, WRITES | ONE_KEY},
+    {"XCLAIM", -6, run_xclaim, WRITES | ONE_KEY},
+    {"XAUTOCLAIM", -6, run_xautoclaim, WRITES | ONE_KEY},
+    {"XPENDING", -3, run_xpending, ONE_KEY},
+    {"XGROUP", -2, run_xgroup, WRITES | GROWS | HAS_PARTS | ONE_KEY},
+    {"XINFO", -2, run_xinfo, HAS_PARTS | ONE_KEY},
     {0},
 };

@@ -16,6 +16,13 @@ int64_t now_ms(const struct server *server)
     return server->now_us / 1000;
 }
 
+void keys_clear(struct table *keys)
+{
+    for (size_t i = 0; i < keys->count; i++)
+        object_free(keys->list[i]->object);
+    table_clear(keys);
+}
+
 static void delete_entry(struct server *server, struct entry *entry)
 {
     object_free(entry->object);
@@ -284,17 +291,17 @@ static void run_setrange(struct call *call)
 }
 
 const struct command key_commands[] = {
-    {"DEL", -2, run_del, true},
-    {"UNLINK", -2, run_del, true},
-    {"EXISTS", -2, run_exists, false},
-    {"RENAME", 3, run_rename, true},
-    {"RENAMENX", 3, run_renamenx, true},
-    {"PERSIST", 2, run_persist, true},
-    {"PTTL", 2, run_pttl, false},
-    {"SET", -3, run_set, true},
-    {"GET", 2, run_get, false},
-    {"MGET", -2, run_mget, false},
-    {"GETRANGE", 4, run_getrange, false},
-    {"SETRANGE", 4, run_setrange, true},
+    {"DEL", -2, run_del, WRITES | ALL_KEYS},
+    {"UNLINK", -2, run_del, WRITES | ALL_KEYS},
+    {"EXISTS", -2, run_exists, ALL_KEYS},
+    {"RENAME", 3, run_rename, WRITES | TWO_KEYS},
+    {"RENAMENX", 3, run_renamenx, WRITES | TWO_KEYS},
+    {"PERSIST", 2, run_persist, WRITES | ONE_KEY},
+    {"PTTL", 2, run_pttl, ONE_KEY},
+    {"SET", -3, run_set, WRITES | GROWS | ONE_KEY},
+    {"GET", 2, run_get, ONE_KEY},
+    {"MGET", -2, run_mget, ALL_KEYS},
+    {"GETRANGE", 4, run_getrange, ONE_KEY},
+    {"SETRANGE", 4, run_setrange, WRITES | GROWS | ONE_KEY},
     {0},
 };

@@ -168,9 +168,14 @@ static void run_blmove(struct call *call)
 }
 
 const struct command list_commands[] = {
-    {"LLEN", 2, run_llen, false},     {"LINDEX", 3, run_lindex, false},
-    {"LRANGE", 4, run_lrange, false}, {"LPUSH", -3, run_lpush, true},
-    {"RPUSH", -3, run_rpush, true},   {"LPOP", -2, run_lpop, true},
-    {"LTRIM", 4, run_ltrim, true},    {"LSET", 4, run_lset, true},
-    {"BLMOVE", 6, run_blmove, true},  {0},
+    {"LLEN", 2, run_llen, ONE_KEY},
+    {"LINDEX", 3, run_lindex, ONE_KEY},
+    {"LRANGE", 4, run_lrange, ONE_KEY},
+    {"LPUSH", -3, run_lpush, WRITES | GROWS | ONE_KEY},
+    {"RPUSH", -3, run_rpush, WRITES | GROWS | ONE_KEY},
+    {"LPOP", -2, run_lpop, WRITES | ONE_KEY},
+    {"LTRIM", 4, run_ltrim, WRITES | ONE_KEY},
+    {"LSET", 4, run_lset, WRITES | GROWS | ONE_KEY},
+    {"BLMOVE", 6, run_blmove, WRITES | GROWS | TWO_KEYS},
+    {0},
 };

@@ -27,7 +27,11 @@ struct server {
     uint64_t blocked_last; /* number of the last client that was blocked */
     char run_id[41];
     struct server_client *clients;
-    struct out scratch; /* a reply inside a script */
+    struct out scratch;              /* a reply inside a script */
+    unsigned faults;                 /* SERVER_FULL, ... */
+    bool has_written;                /* the script that runs */
+    const char *forbidden, *allowed; /* of server_forbid; borrowed */
+    struct table saved;              /* the keys of server_save */
 };
 
 struct server_client {
@@ -52,6 +56,7 @@ struct call {
     const struct slice *argv;     /* the name first */
     size_t argc;
     struct out *out;
+    bool is_again; /* of a client that waits: nothing refuses it */
 };
 
 /* --- replies ------------------------------------------------------------- */
@@ -112,14 +117,29 @@ void drop_if_empty(struct call *call, size_t i);
 
 struct object *key_object(struct server *server, struct slice key);
 void key_delete(struct server *server, struct slice key);
+void keys_clear(struct table *keys);
+void new_run_id(struct server *server);
 
 /* --- commands ------------------------------------------------------------ */
+
+/* Of a command, as COMMAND INFO has them, and where its keys are. */
+enum {
+    WRITES = 1,
+    GROWS = 2,     /* refused with OOM: "denyoom" */
+    LOADS = 4,     /* runs while the server loads */
+    HAS_PARTS = 8, /* its second word names the command, too */
+    ONE_KEY = 16,  /* the first word behind the name */
+    TWO_KEYS = 32,
+    ALL_KEYS = 64, /* all words */
+    STREAMS = 128, /* half of the words behind STREAMS */
+    SCRIPT = 256   /* runs a script, and has a number before its keys */
+};
 
 struct command {
     const char *name;
     int arity; /* words with the name; -n: at least n */
     void (*run)(struct call *call);
-    bool writes;
+    unsigned flags;
 };
 
 extern const struct command key_commands[], hash_commands[], list_commands[],
@@ -128,6 +148,9 @@ extern const struct command key_commands[], hash_commands[], list_commands[],
 
 /* Runs argv; ends the program if there is no such command. */
 void run_command(struct call *call);
+
+/* True: the command is refused by a fault of the server, which was replied. */
+bool refuse(struct call *call, const struct command *command);
 
 void sorted_pop(struct call *call, bool is_max); /* ZPOPMIN, or ZPOPMAX */
 

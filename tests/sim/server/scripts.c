@@ -283,24 +283,27 @@ static void push_words(lua_State *lua, const char *name,
     lua_rawset(lua, LUA_GLOBALSINDEX);
 }
 
-/* What an error says of itself: a table with err, or a text. */
+/* As Redis 7.0 has it: the place where a script failed. */
+static const char HANDLER[] = "handler";
+static const char handler[] =
+    "local getinfo = debug.getinfo "
+    "return function(err) "
+    "  local i = getinfo(2, 'nSl') "
+    "  if i and i.what == 'C' then i = getinfo(3, 'nSl') end "
+    "  if type(err) ~= 'table' then err = {err = 'ERR ' .. tostring(err)} end "
+    "  err.place = i and i.source .. ':' .. i.currentline "
+    "  return err "
+    "end";
+
 static void answer_failure(lua_State *lua, struct call *call, const char *sha)
 {
     char text[1024];
-    const char *said;
 
-    if (lua_istable(lua, -1)) {
-        lua_getfield(lua, -1, "err");
-        said = lua_tostring(lua, -1);
-        (void)snprintf(text, sizeof(text), "%s script: %s, on @user_script.",
-                       said, sha); /* cut */
-        lua_pop(lua, 1);
-    } else {
-        said = lua_tostring(lua, -1);
-        (void)snprintf(text, sizeof(text), "ERR %s script: %s",
-                       said == NULL ? "(no text)" : said, sha); /* cut */
-    }
-    lua_pop(lua, 1);
+    lua_getfield(lua, -1, "err");
+    lua_getfield(lua, -2, "place");
+    (void)snprintf(text, sizeof(text), "%s script: %s, on %s.",
+                   lua_tostring(lua, -2), sha, lua_tostring(lua, -1)); /* cut */
+    lua_pop(lua, 3);
     answer_error(call, text);
 }
 
@@ -324,15 +327,18 @@ void run_evalsha(struct call *call)
         return;
     }
     call->server->script_count++;
+    call->server->has_written = false;
+    lua_getfield(lua, LUA_REGISTRYINDEX, HANDLER);
     lua_pushlstring(lua, call->argv[1].ptr, call->argv[1].len);
     lua_rawget(lua, LUA_REGISTRYINDEX);
     push_words(lua, "KEYS", call->argv + 3, (size_t)keys);
     push_words(lua, "ARGV", call->argv + 3 + keys,
                call->argc - 3 - (size_t)keys);
-    if (lua_pcall(lua, 0, 1, 0) == 0)
+    if (lua_pcall(lua, 0, 1, -2) == 0)
         answer_value(lua, call);
     else
         answer_failure(lua, call, script->name);
+    lua_pop(lua, 1); /* the handler */
 }
 
 bool load_script(struct call *call, struct slice text, char sha[41])
@@ -395,6 +401,9 @@ lua_State *lua_open_server(struct server *server)
     luaL_openlibs(lua);
     luaL_register(lua, "redis", redis);
     luaL_register(lua, "math", math);
+    if (luaL_dostring(lua, handler) != 0)
+        server_fail("the handler of errors: %s", lua_tostring(lua, -1));
+    lua_setfield(lua, LUA_REGISTRYINDEX, HANDLER);
     lua_settop(lua, 0);
     lua_open_cmsgpack(lua);
     lua_open_struct(lua);
@@ -410,7 +419,7 @@ void lua_close_server(lua_State *lua)
 }
 
 const struct command script_commands[] = {
-    {"SCRIPT", -2, run_script, false},
-    {"EVALSHA", -3, run_evalsha, true},
+    {"SCRIPT", -2, run_script, HAS_PARTS},
+    {"EVALSHA", -3, run_evalsha, SCRIPT},
     {0},
 };

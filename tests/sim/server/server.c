@@ -58,17 +58,30 @@ static void run_client(struct call *call)
 
 static void run_info(struct call *call)
 {
+    int is_loading = (call->server->faults & SERVER_LOADING) != 0;
+    bool is_replica = (call->server->faults & SERVER_REPLICA) != 0;
     char text[256];
 
     (void)snprintf(text, sizeof(text),
                    "# Server\r\nredis_version:7.0.15\r\nrun_id:%s\r\n"
-                   "# Replication\r\nrole:master\r\n",
-                   call->server->run_id); /* fits */
+                   "# Persistence\r\nloading:%d\r\n"
+                   "# Replication\r\nrole:%s\r\n",
+                   call->server->run_id, is_loading,
+                   is_replica ? "slave" : "master"); /* fits */
     answer_text(call, text);
 }
 
 static void run_role(struct call *call)
 {
+    if ((call->server->faults & SERVER_REPLICA) != 0) {
+        answer_array(call, 5);
+        answer_text(call, "slave");
+        answer_text(call, "127.0.0.1");
+        answer_int(call, 1);
+        answer_text(call, "connect");
+        answer_int(call, -1);
+        return;
+    }
     answer_array(call, 3);
     answer_text(call, "master");
     answer_int(call, 0);
@@ -93,7 +106,14 @@ static void run_auth(struct call *call)
 /* No replica: none has confirmed. */
 static void run_wait(struct call *call)
 {
-    answer_int(call, 0);
+    if ((call->server->faults & SERVER_REPLICA) == 0)
+        answer_int(call, 0);
+    else
+        answer_error(call, "ERR WAIT cannot be used with replica instances. "
+                           "Please also note that since Redis 4.0 if a replica "
+                           "is configured to be writable (which is not the "
+                           "default) writes to replicas are just local and are "
+                           "not propagated.");
 }
 
 /* --- messages ------------------------------------------------------------ */
@@ -150,18 +170,18 @@ static void run_publish(struct call *call)
 }
 
 const struct command server_commands[] = {
-    {"AUTH", -2, run_auth, false},
-    {"PING", -1, run_ping, false},
-    {"SELECT", 2, run_ok, false},
-    {"TIME", 1, run_time, false},
-    {"CLIENT", -2, run_client, false},
-    {"INFO", -1, run_info, false},
-    {"ROLE", 1, run_role, false},
-    {"CLUSTER", -2, run_cluster, false},
-    {"WAIT", 3, run_wait, false},
-    {"SUBSCRIBE", -2, run_subscribe, false},
-    {"UNSUBSCRIBE", -2, run_unsubscribe, false},
-    {"PUBLISH", 3, run_publish, false},
+    {"AUTH", -2, run_auth, LOADS},
+    {"PING", -1, run_ping, 0},
+    {"SELECT", 2, run_ok, LOADS},
+    {"TIME", 1, run_time, LOADS},
+    {"CLIENT", -2, run_client, LOADS | HAS_PARTS},
+    {"INFO", -1, run_info, LOADS},
+    {"ROLE", 1, run_role, LOADS},
+    {"CLUSTER", -2, run_cluster, HAS_PARTS},
+    {"WAIT", 3, run_wait, 0},
+    {"SUBSCRIBE", -2, run_subscribe, LOADS},
+    {"UNSUBSCRIBE", -2, run_unsubscribe, LOADS},
+    {"PUBLISH", 3, run_publish, LOADS},
     {0},
 };
 
@@ -209,9 +229,9 @@ void run_command(struct call *call)
     least = (size_t)abs(command->arity);
     if (command->arity > 0 ? call->argc != least : call->argc < least)
         answer_arity(call, command);
-    else
+    else if (!refuse(call, command))
         command->run(call);
-    if (command->writes && call->client != NULL &&
+    if ((command->flags & (WRITES | SCRIPT)) != 0 && call->client != NULL &&
         call->client->blocked == NULL)
         serve_blocked(call->server);
 }
@@ -325,6 +345,12 @@ void server_disconnect(struct server_client *client)
 
 /* --- life ---------------------------------------------------------------- */
 
+void new_run_id(struct server *server)
+{
+    for (size_t i = 0; i < sizeof(server->run_id) - 1; i++)
+        server->run_id[i] = "0123456789abcdef"[server_below(server, 16)];
+}
+
 struct server *server_new(int64_t now_us, uint64_t seed)
 {
     struct server *server = calloc(1, sizeof(*server));
@@ -334,16 +360,13 @@ struct server *server_new(int64_t now_us, uint64_t seed)
     server->now_us = now_us;
     server->random = seed;
     server->lua = lua_open_server(server);
-    for (size_t i = 0; i < sizeof(server->run_id) - 1; i++)
-        server->run_id[i] = "0123456789abcdef"[server_below(server, 16)];
+    new_run_id(server);
     return server;
 }
 
 void server_clear(struct server *server)
 {
-    for (size_t i = 0; i < server->keys.count; i++)
-        object_free(server->keys.list[i]->object);
-    table_clear(&server->keys);
+    keys_clear(&server->keys);
 }
 
 void server_free(struct server *server)
@@ -351,6 +374,7 @@ void server_free(struct server *server)
     while (server->clients != NULL)
         server_disconnect(server->clients);
     server_clear(server);
+    keys_clear(&server->saved);
     table_clear(&server->scripts);
     lua_close_server(server->lua);
     out_free(&server->scratch);

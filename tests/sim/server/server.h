@@ -30,6 +30,37 @@ void server_set_time(struct server *server, int64_t now_us);
 int64_t server_time(const struct server *server);
 int64_t server_next_us(const struct server *server);
 
+/* --- faults: they last until they are taken back ------------------------- */
+
+enum {
+    SERVER_FULL = 1,    /* OOM: its memory is above maxmemory */
+    SERVER_DISK = 2,    /* MISCONF: the last snapshot failed */
+    SERVER_REPLICA = 4, /* READONLY; INFO and ROLE say so, too */
+    SERVER_LOADING = 8
+};
+
+/* These alone from now on. */
+void server_faults(struct server *server, unsigned faults);
+
+/* NOPERM for the command, a name in lower case as "hset" or "script|load", and
+ * for keys that do not begin with `prefix`. NULL: everything is allowed. Both
+ * are kept. */
+void server_forbid(struct server *server, const char *command,
+                   const char *prefix);
+
+/* A random key in `ret_key`, cut at `cap`; false: there is none. */
+bool server_any_key(struct server *server, char *ret_key, size_t cap);
+
+/* Loses the key, as an eviction does; false: there is no such key. */
+bool server_lose(struct server *server, const char *key);
+
+/* Starts again as a server does that crashed, with the keys of the last
+ * server_save, or none: scripts are gone. Connections have to be cut first. */
+void server_save(struct server *server);
+void server_restart(struct server *server);
+
+/* --- clients ------------------------------------------------------------- */
+
 /* A connection. `send` gets what the server says, whole replies and messages,
  * inside server_feed of this client or of another one, or server_set_time. */
 struct server_client *server_connect(struct server *server,

@@ -82,6 +82,7 @@ struct text text_new(struct slice text);
 
 struct object *object_new(enum object_type type);
 void object_free(struct object *object);
+struct object *object_copy(const struct object *object);
 bool object_is_empty(const struct object *object);
 
 /* --- sorted sets --------------------------------------------------------- */

@@ -350,7 +350,10 @@ static void run_xread(struct call *call)
 }
 
 const struct command stream_commands[] = {
-    {"XADD", -5, run_xadd, true},    {"XDEL", -3, run_xdel, true},
-    {"XLEN", 2, run_xlen, false},    {"XRANGE", -4, run_xrange, false},
-    {"XREAD", -4, run_xread, false}, {0},
+    {"XADD", -5, run_xadd, WRITES | GROWS | ONE_KEY},
+    {"XDEL", -3, run_xdel, WRITES | ONE_KEY},
+    {"XLEN", 2, run_xlen, ONE_KEY},
+    {"XRANGE", -4, run_xrange, ONE_KEY},
+    {"XREAD", -4, run_xread, STREAMS},
+    {0},
 };

@@ -66,6 +66,7 @@ bool find_stream(struct call *call, size_t i, struct stream **ret_stream);
 
 struct stream *stream_new(void);
 void stream_free(struct stream *stream);
+struct stream *stream_copy(const struct stream *stream); /* NULL: NULL */
 void group_free(struct group *group);
 
 #endif

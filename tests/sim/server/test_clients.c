@@ -119,3 +119,25 @@ TEST(a_key_is_gone_when_its_time_is_over)
     EXPECT_STR("", take(first));
     close_server();
 }
+
+TEST(a_lost_key_is_gone_and_a_restart_forgets_scripts)
+{
+    char key[16], sha[64];
+
+    open_server();
+    EXPECT_TRUE(!server_any_key(server, key, sizeof(key)));
+    SAY(first, "SET", "key", "value");
+    freeReplyObject(local_take(first));
+    EXPECT_TRUE(server_any_key(server, key, sizeof(key)));
+    EXPECT_STR("key", key);
+    EXPECT_TRUE(server_lose(server, key));
+    EXPECT_TRUE(!server_lose(server, key));
+    SAY(first, "SCRIPT", "LOAD", "return 'one'");
+    (void)snprintf(sha, sizeof(sha), "%s", take(first)); /* fits */
+    SAY(first, "EVALSHA", sha, "0");
+    EXPECT_STR("one", take(first));
+    server_restart(server);
+    SAY(first, "EVALSHA", sha, "0");
+    EXPECT_STR("NOSCRIPT No matching script. Please use EVAL.", take(first));
+    close_server();
+}

@@ -3,126 +3,15 @@
 /* The server in the test's process beside a real one: the same random commands
  * get the same bytes, alone and inside scripts. */
 
-#include <hiredis/hiredis.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
 
 #include "adapters/redis/resp.h"
 #include "core/random.h"
-#include "tests/harness/redis_proc.h"
 #include "tests/harness/test.h"
-#include "tests/sim/server/server.h"
+#include "tests/sim/server/pair.h"
 
-enum { WORDS_MAX = 12, STEPS = 20000, ANSWER_CAP = 1 << 20 };
-
-/* --- both sides ---------------------------------------------------------- */
-
-static struct pair {
-    int fd;
-    struct server *server;
-    struct server_client *client;
-    char real[ANSWER_CAP], ours[ANSWER_CAP];
-    size_t real_len, ours_len;
-} pair;
-
-static void take_ours(void *arg, const char *bytes, size_t len)
-{
-    (void)arg;
-    EXPECT_TRUE(pair.ours_len + len < sizeof(pair.ours));
-    memcpy(pair.ours + pair.ours_len, bytes, len);
-    pair.ours_len += len;
-}
-
-static void open_pair(void)
-{
-    struct redis_proc *redis = redis_start(NULL);
-    struct sockaddr_un address = {.sun_family = AF_UNIX};
-
-    (void)snprintf(address.sun_path, sizeof(address.sun_path), "%s",
-                   redis_socket(redis)); /* fits */
-    pair.fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    EXPECT_INT(0, connect(pair.fd, (const struct sockaddr *)&address,
-                          sizeof(address)));
-    pair.server = server_new(INT64_C(1800000000000000), 1);
-    pair.client = server_connect(pair.server, take_ours, NULL);
-}
-
-/* Reads one whole answer of the real server. */
-static void read_real(void)
-{
-    redisReader *reader = redisReaderCreate();
-    void *reply = NULL;
-
-    pair.real_len = 0;
-    while (reply == NULL) {
-        static char part[64 * 1024];
-        ssize_t got = read(pair.fd, part, sizeof(part));
-
-        EXPECT_TRUE(got > 0);
-        EXPECT_TRUE(pair.real_len + (size_t)got <= sizeof(pair.real));
-        EXPECT_INT(REDIS_OK, redisReaderFeed(reader, part, (size_t)got));
-        memcpy(pair.real + pair.real_len, part, (size_t)got);
-        pair.real_len += (size_t)got;
-        EXPECT_INT(REDIS_OK, redisReaderGetReply(reader, &reply));
-    }
-    freeReplyObject(reply);
-    redisReaderFree(reader);
-}
-
-static void ask_both(const struct weir__buf *bytes)
-{
-    EXPECT_INT((long)bytes->len, write(pair.fd, bytes->ptr, bytes->len));
-    read_real();
-    pair.ours_len = 0;
-    EXPECT_TRUE(server_feed(pair.client, (const char *)bytes->ptr, bytes->len));
-    if (pair.ours_len == 0) /* it waits */
-        server_set_time(pair.server, server_next_us(pair.server));
-}
-
-/* Where Redis promises no order, lines are compared without it. */
-static int compare_lines(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void sort_lines(char *text, size_t len)
-{
-    char *lines[1024], *copy = strndup(text, len), *rest = NULL;
-    size_t count = 0;
-
-    for (char *line = strtok_r(copy, "\n", &rest);
-         line != NULL && count < sizeof(lines) / sizeof(lines[0]);
-         line = strtok_r(NULL, "\n", &rest))
-        lines[count++] = line;
-    qsort(lines, count, sizeof(lines[0]), compare_lines);
-    for (size_t i = 0; i < count; i++) {
-        memcpy(text, lines[i], strlen(lines[i]));
-        text += strlen(lines[i]);
-        *text++ = '\n';
-    }
-    free(copy);
-}
-
-static void expect_same(const struct weir__buf *bytes, bool has_order)
-{
-    bool is_same;
-
-    if (!has_order) {
-        sort_lines(pair.real, pair.real_len);
-        sort_lines(pair.ours, pair.ours_len);
-    }
-    is_same = pair.real_len == pair.ours_len &&
-              memcmp(pair.real, pair.ours, pair.real_len) == 0;
-    if (!is_same)
-        printf("  asked: %.*s\n  redis: %.*s\n  ours:  %.*s\n", (int)bytes->len,
-               (const char *)bytes->ptr, (int)pair.real_len, pair.real,
-               (int)pair.ours_len, pair.ours);
-    EXPECT_TRUE(is_same);
-}
+enum { WORDS_MAX = 12, STEPS = 20000 };
 
 /* --- random commands ----------------------------------------------------- */
 
@@ -317,12 +206,12 @@ static const char *any_form(bool is_script)
     return form;
 }
 
-static void walk(const char *script)
+static void walk(const char *script, int steps)
 {
     const char *words[WORDS_MAX + 1];
     char copy[128];
 
-    for (int i = 0; i < STEPS; i++) {
+    for (int i = 0; i < steps; i++) {
         const char *form = any_form(script != NULL);
         bool has_order = form[0] != '~';
         size_t count = fill(form + !has_order, copy, sizeof(copy), words);
@@ -342,35 +231,33 @@ static void walk(const char *script)
     }
 }
 
-/* Loads a script into both; returns its SHA-1. */
-static const char *load(const char *text)
-{
-    static char sha[41];
-    struct weir__buf bytes = {0};
-    const char *const words[] = {"SCRIPT", "LOAD", text, NULL};
-
-    weir__resp_words(&bytes, words);
-    ask_both(&bytes);
-    expect_same(&bytes, true);
-    EXPECT_INT(5 + 40 + 2, pair.ours_len);
-    memcpy(sha, pair.ours + 5, 40);
-    weir__buf_fini(&bytes);
-    return sha;
-}
-
 TEST(random_commands_are_answered_as_a_real_server_does)
 {
-    open_pair();
-    walk(NULL);
+    (void)open_pair(NULL);
+    walk(NULL, STEPS);
 }
 
 TEST(random_commands_of_scripts_are_answered_as_a_real_server_does)
 {
-    open_pair();
+    (void)open_pair(NULL);
     walk(load("local got = redis.pcall(unpack(ARGV)) "
               "if ARGV[1] == 'XPENDING' and not got.err then "
               "for _, entry in ipairs(got) do entry[3] = 0 end end "
-              "return got")); /* entry[3] is a time */
+              "return got"), /* entry[3] is a time */
+         STEPS);
+}
+
+/* Ours alone sees commands in between. */
+TEST(a_server_that_restarts_has_the_keys_that_it_saved)
+{
+    (void)open_pair(NULL);
+    walk(NULL, STEPS / 4);
+    server_save(pair.server);
+    pair.is_alone = true;
+    walk(NULL, STEPS / 4);
+    pair.is_alone = false;
+    server_restart(pair.server);
+    walk(NULL, STEPS / 4);
 }
 
 /* --- what scripts compute ------------------------------------------------ */
@@ -413,18 +300,16 @@ static const char *const sums[] = {
     "return string.format('%.17g %.0f %d %013.0f', 1/3, 2^60, 7.9, 12)",
     "return redis.call('SET', 'n2', 'x', 'NX')",
     "return redis.call('SET', 'n2', 'x', 'NX')",
+    "return redis.call('HGET', 'x')",
+    "\n\nlocal function f() return redis.call('GET') end\nreturn 1 + f()",
+    "return nil .. 'x'",
+    "error('mine')",
+    "error({err = 'MINE went wrong'})",
 };
 
 TEST(scripts_compute_what_they_do_on_a_real_server)
 {
-    open_pair();
-    for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++) {
-        struct weir__buf bytes = {0};
-        const char *const words[] = {"EVALSHA", load(sums[i]), "0", NULL};
-
-        weir__resp_words(&bytes, words);
-        ask_both(&bytes);
-        expect_same(&bytes, true);
-        weir__buf_fini(&bytes);
-    }
+    (void)open_pair(NULL);
+    for (size_t i = 0; i < sizeof(sums) / sizeof(sums[0]); i++)
+        EXPECT_SAME("EVALSHA", load(sums[i]), "0");
 }
