@@ -76,8 +76,7 @@ EXCEPTIONS = {
     "tests/harness/resp_peer.c": {PORT},  # listens itself
     "tests/plugins/test_notify.c": {PORT},  # listens itself
     "tests/redis/conn/test_conn_parts.c": {PORT},  # listens itself
-    "tests/sim/test_worlds.c": {LEASE},  # time is set
-    "tests/sim/world.c": {LEASE},  # time is set
+    "tests/sim/world_jobs.c": {LEASE},  # time is set
 }
 
 TESTS_OF_TIME = re.compile(

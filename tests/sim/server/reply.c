@@ -3,7 +3,6 @@
 /* Replies and arguments of commands. */
 
 #include <ctype.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -57,12 +56,26 @@ static void put_line(struct call *call, char type, const char *text)
     out_bytes(call->out, "\r\n", 2);
 }
 
+/* As "%" PRId64, which takes three times as long. */
+static char *write_int(char text[24], int64_t value)
+{
+    uint64_t rest = value < 0 ? 0 - (uint64_t)value : (uint64_t)value;
+    char *at = text + 23;
+
+    *at = '\0';
+    do
+        *--at = (char)('0' + rest % 10);
+    while ((rest /= 10) > 0);
+    if (value < 0)
+        *--at = '-';
+    return at;
+}
+
 static void put_number(struct call *call, char type, int64_t value)
 {
     char text[24];
 
-    (void)snprintf(text, sizeof(text), "%" PRId64, value); /* fits */
-    put_line(call, type, text);
+    put_line(call, type, write_int(text, value));
 }
 
 void answer_status(struct call *call, const char *text)
@@ -99,9 +112,12 @@ void answer_text(struct call *call, const char *text)
 
 void write_number(char text[NUMBER_CAP], double number)
 {
+    char digits[24];
+
     if (number > -1e15 && number < 1e15 && number == (double)(int64_t)number &&
         !(number == 0 && signbit(number)))
-        (void)snprintf(text, NUMBER_CAP, "%" PRId64, (int64_t)number);
+        (void)snprintf(text, NUMBER_CAP, "%s",
+                       write_int(digits, (int64_t)number)); /* fits */
     else
         (void)snprintf(text, NUMBER_CAP, "%.17g", number); /* fits */
 }
@@ -148,15 +164,14 @@ void unknown_option(const struct call *call, size_t i)
 
 bool parse_int(struct slice text, int64_t *ret_value)
 {
-    char copied[24], again[24];
+    char copied[24], digits[24];
 
     if (text.len == 0 || text.len >= sizeof(copied))
         return false;
     memcpy(copied, text.ptr, text.len);
     copied[text.len] = '\0';
     *ret_value = strtoll(copied, NULL, 10);
-    (void)snprintf(again, sizeof(again), "%" PRId64, *ret_value);
-    return strcmp(copied, again) == 0;
+    return strcmp(copied, write_int(digits, *ret_value)) == 0;
 }
 
 bool read_int(struct call *call, size_t i, int64_t *ret_value)
