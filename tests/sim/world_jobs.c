@@ -268,8 +268,9 @@ static void on_stats(int code, const struct weir_stats *stats, void *arg)
 
     if (code != WEIR_OK)
         return;
-    if (stats->lost_total > state->lost)
-        this_world->lost += (int)(stats->lost_total - state->lost);
+    if (stats->lost_total < state->lost)
+        state->lost = 0;
+    this_world->lost += (int)(stats->lost_total - state->lost);
     state->lost = stats->lost_total;
     state->stats = *stats;
     state->is_told = true;
