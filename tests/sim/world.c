@@ -167,8 +167,9 @@ struct world_plan world_plan_of(uint64_t seed)
 static bool is_well(const struct world *world)
 {
     return world->missing + world->early + world->ghosts + world->beyond +
-               world->left + world->miscounted + world->errors ==
-           0;
+                   world->left + world->miscounted + world->errors ==
+               0 &&
+           world->problem[0] == '\0';
 }
 
 void world_print_faults(const struct world *world)
@@ -191,6 +192,28 @@ void world_print_faults(const struct world *world)
             printf("  %d %s\n", lines[i].count, lines[i].text);
     if (world->error[0] != '\0')
         printf("  the last: %s\n", world->error);
+    if (world->problem[0] != '\0')
+        printf("  %s\n", world->problem);
+}
+
+/* The model of jobs does not know what the server lost, nor what a script does
+ * that ends in its middle. */
+static bool is_judged(const struct world_plan *plan)
+{
+    const unsigned unknown = 1U << WORLD_FAULT_FULL | 1U << WORLD_FAULT_RIGHTS |
+                             1U << WORLD_FAULT_KEY |
+                             1U << WORLD_FAULT_EVICTION |
+                             1U << WORLD_FAULT_RESTART;
+
+    return (plan->faults & unknown) == 0;
+}
+
+static void listener_judge(struct world *world)
+{
+    listen_walk(world->listener);
+    (void)snprintf(world->problem, sizeof(world->problem), "%s",
+                   listen_problem(world->listener)); /* fits */
+    world->judged = listen_calls(world->listener);
 }
 
 bool world_run(struct world *world, const struct world_plan *plan,
@@ -208,6 +231,8 @@ bool world_run(struct world *world, const struct world_plan *plan,
     sim_net.least_ns = plan->least_ns;
     jobs_begin();
     sim_redis_open(&world->redis, ADDRESS);
+    if (is_judged(plan))
+        world->listener = listen_open(world->redis.server, NULL);
     for (int i = 0; i < plan->workers; i++)
         pids[i] = start_worker();
     (void)sim_start("producer", produce, producer_name);
@@ -215,9 +240,13 @@ bool world_run(struct world *world, const struct world_plan *plan,
     sim_at(sim_now() + plan->run_ns - 5 * SIM_S, jobs_ask_last, NULL);
     sim_run(sim_now() + plan->run_ns);
     jobs_judge();
+    if (world->listener != NULL)
+        listener_judge(world);
     world->hash = sim_hash();
     world->scripts = server_scripts(world->redis.server);
     sim_close();
+    if (world->listener != NULL)
+        listen_close(world->listener);
     sim_redis_close(&world->redis);
     free(jobs);
     world->cpu_s = cpu_s() - begin_s;

@@ -5,6 +5,7 @@
 /* A world of a server, a producer and workers: real reactors with delay topics,
  * random features of jobs, and random faults. */
 
+#include "tests/model/listen.h"
 #include "tests/sim/redis.h"
 
 /* X(NAME, what `./run sim` prints) */
@@ -72,6 +73,7 @@ struct world_plan {
 struct world {
     const struct world_plan *plan;
     struct sim_redis redis;
+    struct listener *listener;
     int added, refused; /* answers to the producer */
     int runs, twice;
     int faults[WORLD_FAULT_COUNT]; /* how often each occurred */
@@ -90,6 +92,8 @@ struct world {
     char error[512]; /* the last of them, or the first wrong counter */
 
     uint64_t hash, scripts;
+    uint64_t judged;   /* calls of scripts that the model judged */
+    char problem[400]; /* what the model found first; "": nothing */
     double cpu_s;
 };
 

@@ -11,6 +11,7 @@
 #include "adapters/redis/resp.h"
 #include "adapters/redis/script.h"
 #include "tests/chaos/model/model.h"
+#include "tests/model/listen.h"
 
 static const struct weir__script *const scripts[SCRIPTS] = {
     [SCRIPT_ADD] = &weir__script_delay_add,
@@ -98,6 +99,7 @@ static void load(struct caller *caller, enum script script)
     if (reply == NULL || reply->type != REDIS_REPLY_STRING || reply->len != 40)
         give_up("the server does not load", reply == NULL ? "" : reply->str);
     memcpy(caller->sha[script], reply->str, 41);
+    listen_alias(caller->listener, caller->sha[script], scripts[script]);
     freeReplyObject(reply);
     text_free(&text);
 }
@@ -108,6 +110,7 @@ void caller_open(struct caller *caller, const struct fault *fault)
     if (caller->server == NULL)
         give_up("no server", "out of memory");
     caller->link = local_open(caller->server);
+    caller->listener = listen_open(caller->server, "t");
     for (enum script script = 0; script < SCRIPT_RARE; script++)
         load(caller, script);
 }
@@ -116,6 +119,7 @@ void caller_close(struct caller *caller)
 {
     weir__buf_fini(&caller->bytes);
     local_close(caller->link);
+    listen_close(caller->listener);
     server_free(caller->server);
 }
 

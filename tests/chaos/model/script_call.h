@@ -18,6 +18,7 @@
 #include "tests/sim/server/local.h"
 #include "tests/sim/server/server.h"
 
+struct listener;
 struct redisReply;
 
 enum script {
@@ -67,6 +68,7 @@ struct caller {
     size_t pending;         /* replies to come */
     char sha[SCRIPTS][41];  /* "": not loaded yet */
     const struct fault *fault;
+    struct listener *listener; /* that judges, too */
 };
 
 /* An empty server with the scripts. NULL fault: none; else it is borrowed. */

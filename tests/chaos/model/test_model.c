@@ -7,7 +7,8 @@
 /* Within which each planted fault shows. */
 enum { FAULT_OPERATIONS = 4000, FAULT_SEEDS = 150, FEW_SEEDS = 10 };
 
-/* WEIR_TEST_SEED and WEIR_TEST_OPERATIONS choose another run. */
+/* WEIR_TEST_SEED and WEIR_TEST_OPERATIONS choose another run. Where
+ * WEIR_TEST_JUDGE is set only the model of jobs (tests/model) judges. */
 
 static struct run_options options_of(long operations)
 {
@@ -79,7 +80,8 @@ static struct fault_search search_of(unsigned seeds)
 
 TEST(the_model_finds_every_planted_fault)
 {
-    struct fault_search search = search_of(FAULT_SEEDS);
+    struct fault_search search =
+        search_of((unsigned)number_from("WEIR_TEST_SEEDS", FAULT_SEEDS));
 
     EXPECT_INT(0, faults_missed(&search));
 }

@@ -341,27 +341,54 @@ void run_evalsha(struct call *call)
     lua_pop(lua, 1); /* the handler */
 }
 
+/* The text with the fault that is planted in it; the caller's to be freed. */
+static char *text_with_fault(const struct server *server, struct slice text)
+{
+    const char *find = server->plant_find, *replace = server->plant_replace;
+    size_t len = text.len + strlen(replace) + 1;
+    char *whole = malloc(len), *at;
+
+    if (whole == NULL)
+        server_fail("the server has no memory for a script");
+    memcpy(whole, text.ptr, text.len);
+    whole[text.len] = '\0';
+    at = strstr(whole, find);
+    if (at == NULL || strstr(at + 1, find) != NULL)
+        server_fail("\"%s\" is not exactly once in a script", find);
+    memmove(at + strlen(replace), at + strlen(find),
+            strlen(at + strlen(find)) + 1);
+    memcpy(at, replace, strlen(replace));
+    return whole;
+}
+
 bool load_script(struct call *call, struct slice text, char sha[41])
 {
     lua_State *lua = call->server->lua;
     struct slice name = {sha, 40};
-    char error[512];
+    char error[512], *altered = NULL;
 
     sha1_hex(text, sha);
     if (table_find(&call->server->scripts, name) != NULL)
         return true;
+    if (call->server->plant_sha1 != NULL &&
+        is_word(name, call->server->plant_sha1)) {
+        altered = text_with_fault(call->server, text);
+        text = (struct slice){altered, strlen(altered)};
+    }
     if (luaL_loadbuffer(lua, text.ptr, text.len, "@user_script") != 0) {
         (void)snprintf(error, sizeof(error),
                        "ERR Error compiling script (new function): %s",
                        lua_tostring(lua, -1)); /* cut */
         lua_pop(lua, 1);
         answer_error(call, error);
+        free(altered);
         return false;
     }
     lua_pushlstring(lua, sha, 40);
     lua_insert(lua, -2);
     lua_rawset(lua, LUA_REGISTRYINDEX);
     entry_set(table_add(&call->server->scripts, name), text);
+    free(altered);
     return true;
 }
 

@@ -255,6 +255,18 @@ static const char *read_line(const char *at, const char *end, char type,
     return stop + 1;
 }
 
+static void run_watched(struct call *call)
+{
+    struct server *server = call->server;
+
+    if (server->before != NULL)
+        server->before(server->watch_arg, call->argv, call->argc);
+    run_command(call);
+    if (server->after != NULL)
+        server->after(server->watch_arg, call->argv, call->argc,
+                      (struct slice){call->out->ptr, call->out->len});
+}
+
 /* Runs the first command of what came. False: it is not whole, or broken. */
 static bool run_first(struct server_client *client, struct slice **words,
                       size_t *words_cap)
@@ -284,7 +296,7 @@ static bool run_first(struct server_client *client, struct slice **words,
     call.argv = *words;
     call.argc = (size_t)count;
     if (count > 0)
-        run_command(&call);
+        run_watched(&call);
     client->len -= (size_t)(at - client->in);
     memmove(client->in, at, client->len);
     if (out.len > 0)
@@ -391,6 +403,26 @@ void server_set_time(struct server *server, int64_t now_us)
 int64_t server_time(const struct server *server)
 {
     return server->now_us;
+}
+
+void server_watch(struct server *server,
+                  void (*before)(void *arg, const struct slice *words,
+                                 size_t count),
+                  void (*after)(void *arg, const struct slice *words,
+                                size_t count, struct slice reply),
+                  void *arg)
+{
+    server->before = before;
+    server->after = after;
+    server->watch_arg = arg;
+}
+
+void server_plant(struct server *server, const char *sha1, const char *find,
+                  const char *replace)
+{
+    server->plant_sha1 = sha1;
+    server->plant_find = find;
+    server->plant_replace = replace;
 }
 
 uint64_t server_scripts(const struct server *server)

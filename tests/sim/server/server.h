@@ -14,6 +14,7 @@
 
 struct server;
 struct server_client;
+struct slice;
 
 /* Empty; its clock begins at `now_us`, in us since 1970. What Redis chooses by
  * chance comes from the seed. NULL: no memory. */
@@ -73,6 +74,20 @@ struct server_client *server_connect(struct server *server,
 bool server_feed(struct server_client *client, const char *bytes, size_t len);
 
 void server_disconnect(struct server_client *client);
+
+/* Is told of each command of a client: before it runs, and when it has been
+ * answered. `reply` is what the client gets. NULL: nobody is told any more. */
+void server_watch(struct server *server,
+                  void (*before)(void *arg, const struct slice *words,
+                                 size_t count),
+                  void (*after)(void *arg, const struct slice *words,
+                                size_t count, struct slice reply),
+                  void *arg);
+
+/* A fault for tests: in the script with this SHA-1, once it is loaded, `find`
+ * (it is there exactly once) is replaced. All is kept. */
+void server_plant(struct server *server, const char *sha1, const char *find,
+                  const char *replace);
 
 /* Scripts and commands of scripts that have run. */
 uint64_t server_scripts(const struct server *server);

@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT */
+#include "tests/model/heard.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Claims and what keeps them. */
+
+static const int64_t REGION = INT64_C(1) << 44; /* of mixed packs: 2, of lanes:
+                                                   3 */
+
+/* --- claim --------------------------------------------------------------- */
+
+enum { ROOM, LEASE_MS, MOST_NODES, OWN_LIMITS = 9 };
+enum { SAID_TOKEN = 1, SAID_NEXT, SAID_JOBS, SAID_STATE, FIRST_NODE };
+
+/* Gives back jobs of a lease that is over. One call gives back so much at most;
+ * what is left is on the server under the token. */
+static void give_back(struct call_heard *call, uint64_t token, bool is_gone)
+{
+    struct topic *model = call->topic->model;
+    const struct object *run = is_gone ? NULL : heard_object(call, "run");
+
+    for (size_t i = 0; i < model->live_count; i++)
+        model->live[i]->is_seen = false;
+    for (size_t i = 0; run != NULL && i < run->table.count; i++) {
+        const struct entry *entry = run->table.list[i];
+        unsigned lo = 1, hi = 0;
+
+        if ((uint64_t)entry->score == token &&
+            heard_node(entry->name, entry->len, &lo, &hi))
+            for (unsigned slot = lo; slot <= hi; slot++) {
+                struct job *job = heard_job(call, entry->name, slot);
+
+                if (job != NULL)
+                    job->is_seen = true;
+            }
+    }
+    for (size_t i = 0; i < model->live_count; i++)
+        if (job_runs(model->live[i], token) && !model->live[i]->is_seen)
+            topic_expire(model, model->live[i]);
+}
+
+/* What the claim did with leases before it took anything. */
+static void look_at_leases(struct call_heard *call)
+{
+    struct topic *model = call->topic->model;
+
+    for (size_t i = 0; i < model->lease_count;) {
+        struct lease *lease = &model->leases[i];
+        uint64_t id = lease->token;
+        char token[24];
+        double deadline;
+        bool is_there;
+
+        (void)snprintf(token, sizeof(token), "%llu", (unsigned long long)id);
+        is_there = heard_score(call, "lease", token, &deadline);
+        /* It was taken while the clock was ahead. */
+        if (is_there && lease->deadline_ms > call->now_ms + lease->length_ms)
+            lease->deadline_ms = (int64_t)deadline;
+        if (!is_there || lease->deadline_ms < call->now_ms)
+            give_back(call, id, !is_there);
+        if (is_there)
+            i++;
+        else
+            topic_close(model, id); /* another one is here now */
+    }
+}
+
+static void take(struct call_heard *call, struct claim *claim, const char *node,
+                 unsigned slot, int64_t due_ms, unsigned crashes)
+{
+    struct job *job = heard_job(call, node, slot);
+
+    if (job == NULL)
+        topic_problem(call->topic->model,
+                      "slot %u of %s was claimed, and its job is not known",
+                      slot, node);
+    else
+        topic_take(call->topic->model, claim, job, due_ms, crashes);
+}
+
+/* Of a mixed pack: state, the time of the add and a base, and what each slot
+ * has more (scripts/lib/mixed.lua). */
+static void take_mixed(struct call_heard *call, struct claim *claim,
+                       const char *node, unsigned lo, unsigned hi,
+                       const redisReply *told)
+{
+    const uint8_t *bytes = (const uint8_t *)told->str;
+    int64_t from_ms = 0, base_ms = 0;
+
+    if (told->len < 13 + 4 * (size_t)(hi - lo + 1)) {
+        topic_problem(call->topic->model, "a claim has no times of %s", node);
+        return;
+    }
+    for (int i = 6; i > 0; i--) {
+        from_ms = from_ms << 8 | bytes[i];
+        base_ms = base_ms << 8 | bytes[6 + i];
+    }
+    for (unsigned slot = lo; slot <= hi; slot++) {
+        const uint8_t *more = bytes + 13 + 4 * (slot - lo);
+        int64_t due_ms =
+            base_ms + (int64_t)(more[0] | more[1] << 8 | more[2] << 16 |
+                                (uint32_t)more[3] << 24);
+
+        take(call, claim, node, slot, due_ms < from_ms ? from_ms : due_ms,
+             bytes[0] / 2);
+    }
+}
+
+static void take_node(struct call_heard *call, struct claim *claim,
+                      const redisReply *name, const redisReply *told)
+{
+    unsigned lo, hi;
+
+    if (!heard_node(name->str, name->len, &lo, &hi)) {
+        topic_problem(call->topic->model, "a claim gives %s", name->str);
+        return;
+    }
+    claim->nodes++;
+    if (told->type == REDIS_REPLY_STRING) {
+        take_mixed(call, claim, name->str, lo, hi, told);
+        return;
+    }
+    for (unsigned slot = lo; slot <= hi; slot++)
+        take(call, claim, name->str, slot, told->integer / 256 % (2 * REGION),
+             (unsigned)(told->integer % 256) / 2);
+}
+
+void heard_claim(struct call_heard *call)
+{
+    struct topic *model = call->topic->model;
+    const struct object *meta = heard_object(call, "meta");
+    struct claim claim = {.room = (unsigned)heard_int(call->args[ROOM]),
+                          .lease_ms = heard_int(call->args[LEASE_MS]),
+                          .most_nodes =
+                              (unsigned)heard_int(call->args[MOST_NODES]),
+                          .next_us = heard_reply(call, SAID_NEXT)};
+    long long jobs = heard_reply(call, SAID_JOBS);
+
+    if (heard_reply(call, 0) == -1)
+        return;
+    claim.token = (uint64_t)heard_reply(call, SAID_TOKEN);
+    claim.is_bounded =
+        (call->arg_count > OWN_LIMITS && call->args[OWN_LIMITS].len > 0) ||
+        (meta != NULL &&
+         table_find(&meta->table, (struct slice){"limits", 6}) != NULL);
+    model->is_paused = heard_reply(call, SAID_STATE) % 2 == 1;
+    look_at_leases(call);
+    for (size_t i = FIRST_NODE; i + 1 < call->reply->elements; i += 2)
+        take_node(call, &claim, call->reply->element[i],
+                  call->reply->element[i + 1]);
+    if (claim.jobs != (unsigned long long)jobs)
+        topic_problem(model, "a claim says that it has %lld jobs, and has %u",
+                      jobs, claim.jobs);
+    topic_end_claim(model, &claim);
+}
+
+/* --- renewals, starts ---------------------------------------------------- */
+
+void heard_renew(struct call_heard *call)
+{
+    struct topic *model = call->topic->model;
+    size_t first = 1, lost = 0;
+
+    if (call->arg_count > 1 && call->args[1].len > 0 &&
+        call->args[1].ptr[0] == '!')
+        first = 2;
+    for (size_t i = first; i < call->arg_count; i++) {
+        struct lease *lease =
+            topic_lease(model, (uint64_t)heard_int(call->args[i]));
+
+        if (lease == NULL) {
+            lost++;
+        } else if (first == 1) {
+            lease->length_ms = heard_int(call->args[0]);
+            lease->deadline_ms = call->now_ms + lease->length_ms;
+        }
+    }
+    if (call->reply->elements != lost)
+        topic_problem(model, "%zu claims are lost, and a renewal says %zu",
+                      lost, call->reply->elements);
+}
+
+void heard_start(struct call_heard *call)
+{
+    unsigned lo = 0, hi = 0;
+    struct job *job;
+    bool runs;
+
+    if (!heard_node(call->args[0].ptr, call->args[0].len, &lo, &hi))
+        return;
+    job = heard_job(call, call->args[0].ptr, lo);
+    runs = job_runs(job, (uint64_t)heard_int(call->args[1]));
+    if (runs)
+        job->is_started = true;
+    if (heard_reply(call, 0) != runs)
+        topic_problem(call->topic->model, "%s %s, and a start says %lld",
+                      job == NULL ? "an unknown job" : job->id,
+                      runs ? "runs" : "does not run", heard_reply(call, 0));
+}
+
+/* --- one verdict --------------------------------------------------------- */
+
+void heard_settle_one(struct call_heard *call)
+{
+    struct topic *model = call->topic->model;
+    uint64_t token = (uint64_t)heard_int(call->args[1]);
+    unsigned slot = (unsigned)heard_int(call->args[2]);
+    struct job *job = heard_job(call, call->args[0].ptr, slot);
+    bool counts = job_runs(job, token);
+
+    if (heard_reply(call, 0) != counts)
+        topic_problem(model,
+                      "the verdict on slot %u of %.16s %s, and the "
+                      "answer is %lld",
+                      slot, call->args[0].ptr,
+                      counts ? "counts" : "does not count",
+                      heard_reply(call, 0));
+    if (counts) {
+        topic_end(model, job);
+        model->count.settled++;
+    }
+    if (!heard_is(call->args[call->arg_count - 1], "0"))
+        topic_close(model, token);
+}
