@@ -45,6 +45,7 @@ struct call_heard {
     size_t key_count, arg_count;
     int64_t now_ms;
     const redisReply *reply; /* NULL before the call */
+    char named[SEQ_LEN + 1]; /* pack in a wake-up; "": none was */
     struct draft *drafts;
     size_t draft_count;
 };

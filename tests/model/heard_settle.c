@@ -27,7 +27,8 @@ struct settling {
     msgpack_unpacked nodes, back, closed, moves, ends;
     enum fate *fates; /* of each source */
     struct job **jobs;
-    bool leaves_out;
+    bool leaves_out, wakes; /* who waits for others to end */
+    size_t returned;
     long long settled, duplicates, evicted;
     bool has_died;  /* a job did */
     size_t refused; /* and left out */
@@ -286,8 +287,12 @@ static void give_back(struct settling *settling, size_t b)
     uint64_t token = item(&settling->back, b + 1)->via.u64;
     int64_t due_ms = (int64_t)item(&settling->back, b + 2)->via.u64;
     struct slice slots = text_of(item(&settling->back, b + 3));
+    bool is_mixed = due_ms >= MIXED;
+    size_t before = settling->returned;
+    int64_t entered_ms = settling->model->entered_ms;
     unsigned lo, hi;
 
+    due_ms -= is_mixed ? MIXED : 0;
     if (!heard_node(node.ptr, node.len, &lo, &hi))
         server_fail("what goes back is %.*s", (int)node.len, node.ptr);
     for (unsigned slot = lo; slot <= hi; slot++) {
@@ -295,11 +300,14 @@ static void give_back(struct settling *settling, size_t b)
 
         if (!has_slot(slots, slot) || !job_runs(job, token))
             continue;
+        settling->returned++;
         topic_return(settling->model, job,
-                     due_ms < MIXED ? due_ms
-                     : lo == hi     ? due_ms - MIXED
-                                    : job->due_ms);
+                     is_mixed && lo < hi ? job->due_ms : due_ms);
     }
+    if (settling->returned == before)
+        return;
+    settling->model->entered_ms = /* whoever is woken comes by this time */
+        due_ms < entered_ms ? due_ms : entered_ms;
 }
 
 /* Jobs that are done, or whose way leads to another topic, leave first: a new
@@ -377,6 +385,11 @@ static void judge(struct settling *settling)
     judge_nodes(settling);
     apply(settling);
     judge_rest(settling);
+    if (settling->wakes &&
+        settling->settled + (long long)settling->returned > 0 &&
+        topic_first_due_ms(settling->model) <= settling->model->now_ms &&
+        settling->model->entered_ms > settling->model->now_ms)
+        settling->model->entered_ms = settling->model->now_ms;
 }
 
 void heard_settle(struct call_heard *call)
@@ -393,6 +406,8 @@ void heard_settle(struct call_heard *call)
     heard_list(call->args[ENDS], &settling.ends);
     settling.leaves_out = call->arg_count > UNSTARTED &&
                           heard_int(call->args[call->arg_count - 1]) % 2 == 1;
+    settling.wakes = call->arg_count > UNSTARTED &&
+                     heard_int(call->args[call->arg_count - 1]) % 4 >= 2;
     sources = size_of(&settling.nodes) / A_NODE * SLOTS;
     settling.fates = calloc(sources + 1, sizeof(settling.fates[0]));
     settling.jobs = calloc(sources + 1, sizeof(settling.jobs[0]));

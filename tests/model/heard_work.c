@@ -13,7 +13,8 @@ static const int64_t REGION = INT64_C(1) << 44; /* of mixed packs: 2, of lanes:
 
 /* --- claim --------------------------------------------------------------- */
 
-enum { ROOM, LEASE_MS, MOST_NODES, OWN_LIMITS = 9 };
+enum { ROOM, LEASE_MS, MOST_NODES, WORKER, FLAGS, OWN_LIMITS = 9 };
+enum { IS_SLOW = 4 }; /* jobs keep the worker for a while */
 enum { SAID_TOKEN = 1, SAID_NEXT, SAID_JOBS, SAID_STATE, FIRST_NODE };
 
 /* Gives back jobs of a lease that is over. One call gives back so much at most;
@@ -129,6 +130,63 @@ static void take_node(struct call_heard *call, struct claim *claim,
              (unsigned)(told->integer % 256) / 2);
 }
 
+/* When a worker comes that is to ask again in so many us. */
+static int64_t wake_ms(const struct call_heard *call, int64_t next_us)
+{
+    if (call->topic->model->is_paused)
+        return INT64_MIN;
+    if (next_us < 0)
+        return INT64_MAX;
+    return (server_time(call->server) + next_us + 999) / 1000;
+}
+
+/* The same where there are limits, or it comes at once: only the server knows
+ * when there are tokens, and what it comes for. */
+static int64_t told_wake_ms(const struct call_heard *call, const char *worker,
+                            bool is_busy)
+{
+    static const double BUSY = 35184372088832.0; /* stand so much earlier */
+    double score = 0;
+
+    if (!heard_score(call, "idle", worker, &score))
+        return INT64_MAX;
+    if (isinf(score))
+        return score < 0 ? INT64_MIN : INT64_MAX;
+    return (int64_t)(score + (is_busy ? BUSY : 0));
+}
+
+/* The worker sleeps unless it got all that it has room for, or there is more.
+ * What it leaves then is for the next one. */
+static void go_to_sleep(struct call_heard *call, const struct claim *claim)
+{
+    struct topic *model = call->topic->model;
+    char *worker = heard_text(call->args[WORKER]);
+    long long flags = heard_int(call->args[FLAGS]);
+    int64_t due_ms = topic_first_due_ms(model);
+    bool is_busy = claim->jobs > 0 || flags % 4 > 1;
+    bool sleeps =
+        claim->jobs == 0 || (claim->jobs < claim->room && claim->next_us != 0);
+
+    if (sleeps || flags % 2 == 1)
+        topic_untell(model, worker); /* tokens came back */
+    if (!sleeps && flags % 2 == 1)
+        topic_awake(model, worker);
+    if (worker[0] != '\0' && sleeps)
+        topic_sleep(model, worker,
+                    claim->is_bounded || claim->next_us == 0
+                        ? told_wake_ms(call, worker, is_busy)
+                        : wake_ms(call, claim->next_us),
+                    is_busy);
+    free(worker);
+    if (claim->is_bounded || model->is_paused || (sleeps && flags >= IS_SLOW))
+        return;
+    if (sleeps || due_ms == INT64_MAX)
+        due_ms = INT64_MAX;
+    else if (due_ms < model->now_ms)
+        due_ms = model->now_ms;
+    topic_judge_wakes(model, due_ms);
+}
+
 void heard_claim(struct call_heard *call)
 {
     struct topic *model = call->topic->model;
@@ -156,6 +214,7 @@ void heard_claim(struct call_heard *call)
         topic_problem(model, "a claim says that it has %lld jobs, and has %u",
                       jobs, claim.jobs);
     topic_end_claim(model, &claim);
+    go_to_sleep(call, &claim);
 }
 
 /* --- renewals, starts ---------------------------------------------------- */
@@ -204,6 +263,19 @@ void heard_start(struct call_heard *call)
 
 /* --- one verdict --------------------------------------------------------- */
 
+enum { OFFERS = 7 }; /* the worker that offers itself */
+
+/* The worker sleeps, and may be handed a job. */
+static void offer(struct call_heard *call)
+{
+    char *worker = heard_text(call->args[OFFERS]);
+    long long left_us = heard_reply(call, 1);
+
+    if (left_us != 0 && left_us != INT64_MIN)
+        topic_sleep(call->topic->model, worker, wake_ms(call, left_us), false);
+    free(worker);
+}
+
 void heard_settle_one(struct call_heard *call)
 {
     struct topic *model = call->topic->model;
@@ -225,4 +297,6 @@ void heard_settle_one(struct call_heard *call)
     }
     if (!heard_is(call->args[call->arg_count - 1], "0"))
         topic_close(model, token);
+    if (counts && heard_is(call->args[call->arg_count - 1], "2"))
+        offer(call);
 }

@@ -13,6 +13,7 @@ enum { ALIASES = 64 };
 
 struct listener {
     struct server *server;
+    struct server_watch watch;
     const char *only; /* NULL: all topics */
     struct {
         char sha1[41];
@@ -30,22 +31,23 @@ static const struct script {
     const struct weir__script *script;
     void (*before)(struct call_heard *call); /* NULL: nothing to look at */
     void (*after)(struct call_heard *call);
+    bool wakes; /* somebody, for jobs that begin to wait */
 } scripts[] = {
-    {&weir__script_delay_add, drafts_of_add, heard_add},
-    {&weir__script_delay_add_one, drafts_of_add_one, heard_add_one},
-    {&weir__script_delay_add_keyed, drafts_of_add_keyed, heard_add_keyed},
-    {&weir__script_delay_claim, NULL, heard_claim},
-    {&weir__script_delay_settle, drafts_of_settle, heard_settle},
-    {&weir__script_delay_settle_one, NULL, heard_settle_one},
-    {&weir__script_delay_renew, NULL, heard_renew},
-    {&weir__script_delay_start, NULL, heard_start},
-    {&weir__script_delay_slot, NULL, heard_slot},
-    {&weir__script_delay_requeue, drafts_of_requeue, heard_requeue},
-    {&weir__script_delay_forget, NULL, heard_forget},
-    {&weir__script_delay_purge, drafts_of_purge, heard_purge},
+    {&weir__script_delay_add, drafts_of_add, heard_add, true},
+    {&weir__script_delay_add_one, drafts_of_add_one, heard_add_one, true},
+    {&weir__script_delay_add_keyed, drafts_of_add_keyed, heard_add_keyed, true},
+    {&weir__script_delay_claim, NULL, heard_claim, false},
+    {&weir__script_delay_settle, drafts_of_settle, heard_settle, true},
+    {&weir__script_delay_settle_one, NULL, heard_settle_one, false},
+    {&weir__script_delay_renew, NULL, heard_renew, false},
+    {&weir__script_delay_start, NULL, heard_start, false},
+    {&weir__script_delay_slot, NULL, heard_slot, false},
+    {&weir__script_delay_requeue, drafts_of_requeue, heard_requeue, true},
+    {&weir__script_delay_forget, NULL, heard_forget, false},
+    {&weir__script_delay_purge, drafts_of_purge, heard_purge, false},
     {&weir__script_delay_undeliverable, drafts_of_undeliverable,
-     heard_undeliverable},
-    {&weir__script_store_pause, NULL, heard_pause},
+     heard_undeliverable, false},
+    {&weir__script_store_pause, NULL, heard_pause, false},
 };
 enum { SCRIPTS = sizeof(scripts) / sizeof(scripts[0]) };
 
@@ -101,17 +103,31 @@ static struct heard_topic *topic_of(struct listener *listener, struct slice key)
     return topic;
 }
 
-/* A test writes when a lease ends: ZADD KEY XX DEADLINE TOKEN. */
+static bool ends_with(struct slice key, const char *end)
+{
+    size_t len = strlen(end);
+
+    return key.len > len && memcmp(key.ptr + key.len - len, end, len) == 0;
+}
+
+/* A test writes when a lease ends: ZADD KEY XX DEADLINE TOKEN. A worker that
+ * stops does not sleep any more: ZREM KEY WORKER. */
 static void hear_write(struct listener *listener, const struct slice *words,
                        size_t count)
 {
-    const struct heard_topic *topic = topic_of(listener, words[1]);
-    struct lease *lease;
+    struct lease *lease = NULL;
+    char *worker;
 
-    if (count != 5 || words[1].len < 6 ||
-        memcmp(words[1].ptr + words[1].len - 6, ":lease", 6) != 0)
-        return;
-    lease = topic_lease(topic->model, (uint64_t)heard_int(words[4]));
+    if (count == 5 && heard_is(words[0], "ZADD") &&
+        ends_with(words[1], ":lease")) {
+        lease = topic_lease(topic_of(listener, words[1])->model,
+                            (uint64_t)heard_int(words[4]));
+    } else if (count == 3 && heard_is(words[0], "ZREM") &&
+               ends_with(words[1], ":idle")) {
+        worker = heard_text(words[2]);
+        topic_awake(topic_of(listener, words[1])->model, worker);
+        free(worker);
+    }
     if (lease != NULL)
         lease->deadline_ms = heard_int(words[3]);
 }
@@ -122,8 +138,7 @@ static void before(void *arg, const struct slice *words, size_t count)
     struct call_heard *call = &listener->call;
 
     *call = (struct call_heard){.server = listener->server};
-    if (heard_is(words[0], "ZADD"))
-        hear_write(listener, words, count);
+    hear_write(listener, words, count);
     listener->script = count > 3 && heard_is(words[0], "EVALSHA")
                            ? script_of(listener, words[1])
                            : NULL;
@@ -158,6 +173,35 @@ static void look_at_max_pending(const struct call_heard *call)
         entry == NULL ? 0 : heard_int(entry_value(entry));
 }
 
+/* A limit, or a turn of a key, may hold jobs back. */
+static bool is_bounded(const struct call_heard *call)
+{
+    const struct object *meta = heard_object(call, "meta");
+
+    return meta != NULL &&
+           (table_find(&meta->table, (struct slice){"limits", 6}) != NULL ||
+            table_find(&meta->table, (struct slice){"lanes", 5}) != NULL);
+}
+
+/* A wake-up names a pack if nothing else is there for who comes. */
+static void judge_name(const struct call_heard *call)
+{
+    const struct topic *model = call->topic->model;
+    const struct pack *pack =
+        call->named[0] == '\0' ? NULL : heard_pack(call, call->named);
+    size_t jobs = 0;
+
+    for (unsigned slot = 0; pack != NULL && slot < pack->count; slot++)
+        jobs += pack->jobs[slot] != NULL;
+    if (call->named[0] != '\0' &&
+        (jobs != model->entered || model->entered_ms > model->now_ms))
+        topic_problem(call->topic->model,
+                      "a wake-up names pack %s, with %zu of %zu jobs, due at "
+                      "%lld",
+                      call->named, jobs, model->entered,
+                      (long long)model->entered_ms);
+}
+
 static void free_drafts(struct call_heard *call)
 {
     for (size_t i = 0; i < call->draft_count; i++)
@@ -188,9 +232,52 @@ static void after(void *arg, const struct slice *words, size_t count,
     /* An error says that nothing was done, which the walk proves. */
     if (call->reply->type != REDIS_REPLY_ERROR)
         listener->script->after(call);
+    if (listener->script->wakes && !is_bounded(call))
+        topic_judge_wakes(call->topic->model, call->topic->model->entered_ms);
+    judge_name(call);
+    topic_end_call(call->topic->model);
     listener->calls++;
     freeReplyObject(read);
     free_drafts(call);
+}
+
+/* The topic of a message: "TOPIC", "TOPIC PACK", or what hands a job over. */
+static struct topic *topic_named(const struct listener *listener,
+                                 struct slice message)
+{
+    const char *blank = memchr(message.ptr, ' ', message.len);
+    size_t len = blank == NULL ? message.len : (size_t)(blank - message.ptr);
+
+    for (struct heard_topic *topic = listener->topics; topic != NULL;
+         topic = topic->next)
+        if (strlen(topic->model->name) == len &&
+            memcmp(topic->model->name, message.ptr, len) == 0)
+            return topic->model;
+    return NULL;
+}
+
+static void published(void *arg, struct slice channel, struct slice message,
+                      int64_t count)
+{
+    static const char wake[] = "weir:wake:";
+    struct listener *listener = arg;
+    struct topic *model = topic_named(listener, message);
+    size_t len = sizeof(wake) - 1, named_len;
+    char *name;
+
+    if (model == NULL || channel.len <= len ||
+        memcmp(channel.ptr, wake, len) != 0)
+        return;
+    named_len = strlen(model->name) + 1 + SEQ_LEN;
+    name = topic_text(channel.ptr + len, channel.len - len);
+    if (listener->script != NULL && message.len <= named_len)
+        topic_tell(model, name, count > 0);
+    else if (count > 0)
+        topic_awake(model, name); /* it is handed a job, or managed */
+    if (message.len == named_len)
+        memcpy(listener->call.named, message.ptr + message.len - SEQ_LEN,
+               SEQ_LEN);
+    free(name);
 }
 
 struct listener *listen_open(struct server *server, const char *only)
@@ -204,13 +291,14 @@ struct listener *listen_open(struct server *server, const char *only)
     listener->reader = redisReaderCreate();
     if (listener->reader == NULL)
         server_fail("there is no memory for a listener");
-    server_watch(server, before, after, listener);
+    listener->watch = (struct server_watch){before, after, published, listener};
+    server_watch(server, &listener->watch);
     return listener;
 }
 
 void listen_close(struct listener *listener)
 {
-    server_watch(listener->server, NULL, NULL, NULL);
+    server_watch(listener->server, NULL);
     while (listener->topics != NULL) {
         struct heard_topic *topic = listener->topics;
 
@@ -232,7 +320,8 @@ void listen_walk(struct listener *listener)
         if (listener->only != NULL &&
             strcmp(topic->model->name, listener->only) != 0)
             continue;
-        topic->model->now_ms = server_time(listener->server) / 1000;
+        call.now_ms = server_time(listener->server) / 1000;
+        topic->model->now_ms = call.now_ms;
         heard_walk(&call);
     }
 }

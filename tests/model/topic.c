@@ -109,6 +109,9 @@ void topic_wait(struct topic *topic, struct job *job, int64_t due_ms)
     job->state = WAITS;
     job->due_ms = due_ms > topic->now_ms ? due_ms : topic->now_ms;
     job->is_due_loose = job->is_started = false;
+    if (job->due_ms < topic->entered_ms)
+        topic->entered_ms = job->due_ms;
+    topic->entered++;
 }
 
 void topic_leave(struct topic *topic, struct job *job, enum job_state state)
@@ -278,6 +281,7 @@ struct topic *topic_new(const char *name)
     if (topic == NULL)
         server_fail("the model has no memory for a topic");
     (void)snprintf(topic->name, sizeof(topic->name), "%s", name); /* cut */
+    topic->entered_ms = INT64_MAX;
     return topic;
 }
 
@@ -286,6 +290,7 @@ void topic_free(struct topic *topic)
     tree_free(&topic->by_id, NULL); /* jobs are freed by their list */
     tree_free(&topic->said, free_said);
     unique_free(topic);
+    wake_free(topic);
     while (topic->first != NULL) {
         struct job *job = topic->first;
 

@@ -35,6 +35,19 @@ struct lease {
     int64_t deadline_ms, length_ms;
 };
 
+/* A worker that comes at `wake_ms` if nobody wakes it. INT64_MAX: never by
+ * itself; INT64_MIN: whatever is added. */
+struct sleeper {
+    char *name;
+    int64_t wake_ms;
+    bool is_busy; /* it has jobs in hand */
+};
+
+struct told {
+    char *name;
+    bool is_heard;
+};
+
 /* What is counted of jobs since the topic began. */
 struct counters {
     long long added, settled, retried, snoozed, failed, expired, returned,
@@ -54,10 +67,17 @@ struct topic {
     size_t live_count, live_cap, dead_count, dead_cap, waiting;
     struct lease *leases; /* the first to end first */
     size_t lease_count, lease_cap;
-    void *by_id;               /* jobs, a tree */
-    void *said;                /* answers to adds */
-    void *unique;              /* unique keys */
-    struct job *first;         /* of all that ever were */
+    struct sleeper *sleepers;
+    size_t sleeper_count, sleeper_cap;
+    struct told *told; /* in this call */
+    size_t told_count, told_cap;
+    int64_t entered_ms; /* the first due time of jobs that began to wait in this
+                           call; INT64_MAX: none */
+    size_t entered;     /* these jobs */
+    void *by_id;        /* jobs, a tree */
+    void *said;         /* answers to adds */
+    void *unique;       /* unique keys */
+    struct job *first;  /* of all that ever were */
     char problem[PROBLEM_CAP]; /* the first one; "": none was found */
 };
 
@@ -124,6 +144,11 @@ void topic_take(struct topic *topic, struct claim *claim, struct job *job,
                 int64_t due_ms, unsigned crashes);
 
 /* That was all. */
+
+/* When the first job that waits is due; when there is something to do, since one
+ * is or a lease is over. INT64_MAX: never. */
+int64_t topic_first_due_ms(const struct topic *topic);
+int64_t topic_next_ms(const struct topic *topic);
 void topic_end_claim(struct topic *topic, const struct claim *claim);
 
 /* The job was handed to a worker that waited. */
@@ -154,6 +179,25 @@ size_t topic_drop_oldest(struct topic *topic, size_t most);
 /* A job that another topic did not take dies in this one. */
 void topic_enter_dead(struct topic *topic, const char *id);
 
+/* --- wake-ups ------------------------------------------------------------ */
+
+void topic_sleep(struct topic *topic, const char *name, int64_t wake_ms,
+                 bool is_busy);
+void topic_awake(struct topic *topic, const char *name);
+
+/* The call sends the worker a wake-up, which is heard or not. */
+void topic_tell(struct topic *topic, const char *name, bool is_heard);
+
+/* The worker makes the call, so it hears nothing new. */
+void topic_untell(struct topic *topic, const char *name);
+
+/* Were the right ones woken for something that is due then? INT64_MAX: there is
+ * nothing. */
+void topic_judge_wakes(struct topic *topic, int64_t due_ms);
+
+/* Whoever was told is awake. */
+void topic_end_call(struct topic *topic);
+
 /* --- managing ------------------------------------------------------------ */
 
 /* In whatever state it is. */
@@ -169,6 +213,7 @@ struct job *topic_enter(struct topic *topic, const char *id, const char *lane,
 void topic_wait(struct topic *topic, struct job *job, int64_t due_ms);
 void topic_leave(struct topic *topic, struct job *job, enum job_state state);
 void unique_free(struct topic *topic);
+void wake_free(struct topic *topic);
 
 /* realloc that ends the program when there is no memory. */
 void *topic_grow(void *list, size_t count, size_t *cap, size_t size);

@@ -215,8 +215,38 @@ static void walk_counters(const struct call_heard *call)
     }
 }
 
+/* Busy ones stand 2^45 earlier. */
+static void walk_sleepers(const struct call_heard *call)
+{
+    static const double BUSY = 35184372088832.0;
+    const struct topic *model = call->topic->model;
+    const struct object *idle = heard_object(call, "idle");
+    size_t count = idle == NULL ? 0 : idle->table.count;
+
+    for (size_t i = 0; i < model->sleeper_count; i++) {
+        const struct sleeper *sleeper = &model->sleepers[i];
+        double score = 0;
+        bool is_there = heard_score(call, "idle", sleeper->name, &score);
+
+        score += sleeper->is_busy ? BUSY : 0;
+        if (!is_there ||
+            (sleeper->wake_ms > 0 && sleeper->wake_ms < INT64_MAX &&
+             (int64_t)score != sleeper->wake_ms &&
+             (int64_t)score > call->now_ms))
+            topic_problem(call->topic->model,
+                          "%s sleeps until %lld, and the server says %.0f",
+                          sleeper->name, (long long)sleeper->wake_ms,
+                          is_there ? score : -1);
+    }
+    if (count != model->sleeper_count)
+        topic_problem(call->topic->model,
+                      "%zu workers sleep, and %zu on the server",
+                      model->sleeper_count, count);
+}
+
 void heard_walk(const struct call_heard *call)
 {
+    walk_sleepers(call);
     walk_jobs(call);
     walk_packs(call);
     walk_index(call);

@@ -55,6 +55,8 @@ static void wait_again(struct topic *topic, struct job *job, int64_t due_ms)
     topic_wait(topic, job, due_ms);
     if (due_ms <= topic->now_ms)
         job->due_ms = due_ms;
+    if (job->due_ms < topic->entered_ms)
+        topic->entered_ms = job->due_ms;
     job->is_due_loose = due_ms > topic->now_ms;
     job->is_started = is_started;
     topic->count.returned++;
@@ -112,7 +114,7 @@ void topic_take(struct topic *topic, struct claim *claim, struct job *job,
         claim->first_ms = due_ms;
 }
 
-static int64_t first_due_ms(const struct topic *topic)
+int64_t topic_first_due_ms(const struct topic *topic)
 {
     int64_t first_ms = INT64_MAX;
 
@@ -143,10 +145,9 @@ static void check_order(struct topic *topic, const struct claim *claim)
     }
 }
 
-/* When there is something to do: a job is due, or a lease is over. */
-static int64_t next_ms(const struct topic *topic)
+int64_t topic_next_ms(const struct topic *topic)
 {
-    int64_t at_ms = topic->is_paused ? INT64_MAX : first_due_ms(topic);
+    int64_t at_ms = topic->is_paused ? INT64_MAX : topic_first_due_ms(topic);
 
     for (size_t i = 0; i < topic->lease_count && !topic->is_paused; i++)
         if (topic->leases[i].deadline_ms + 1 < at_ms)
@@ -159,7 +160,7 @@ static int64_t next_ms(const struct topic *topic)
 static void check_next(struct topic *topic, const struct claim *claim)
 {
     enum { MOST_BEHIND_MS = 6000 };
-    int64_t at_ms = next_ms(topic);
+    int64_t at_ms = topic_next_ms(topic);
     int64_t left_ms = at_ms > topic->now_ms ? at_ms - topic->now_ms : 0;
 
     if (at_ms == INT64_MAX) {
@@ -226,10 +227,11 @@ void topic_hand_over(struct topic *topic, struct job *job, uint64_t token,
                      int64_t lease_ms)
 {
     lease_new(topic, token, lease_ms);
+    topic->entered_ms = INT64_MAX; /* it does not wait */
     if (job->due_ms > topic->now_ms || topic->is_paused)
         topic_problem(topic, "%s was handed over too early", job->id);
     run(topic, job, token);
-    if (first_due_ms(topic) <= topic->now_ms)
+    if (topic_first_due_ms(topic) <= topic->now_ms)
         topic_problem(topic, "%s was handed over before one that was due",
                       job->id);
 }

@@ -32,10 +32,7 @@ struct server {
     bool has_written;                /* the script that runs */
     const char *forbidden, *allowed; /* of server_forbid; borrowed */
     struct table saved;              /* the keys of server_save */
-    void (*before)(void *arg, const struct slice *words, size_t count);
-    void (*after)(void *arg, const struct slice *words, size_t count,
-                  struct slice reply);
-    void *watch_arg;
+    const struct server_watch *watch; /* NULL: nobody is told */
     const char *plant_sha1, *plant_find, *plant_replace;
 };
 

@@ -166,6 +166,9 @@ static void run_publish(struct call *call)
         count++;
     }
     out_free(&message);
+    if (call->server->watch != NULL)
+        call->server->watch->published(call->server->watch->arg, call->argv[1],
+                                       call->argv[2], count);
     answer_int(call, count);
 }
 
@@ -257,14 +260,14 @@ static const char *read_line(const char *at, const char *end, char type,
 
 static void run_watched(struct call *call)
 {
-    struct server *server = call->server;
+    const struct server_watch *watch = call->server->watch;
 
-    if (server->before != NULL)
-        server->before(server->watch_arg, call->argv, call->argc);
+    if (watch != NULL)
+        watch->before(watch->arg, call->argv, call->argc);
     run_command(call);
-    if (server->after != NULL)
-        server->after(server->watch_arg, call->argv, call->argc,
-                      (struct slice){call->out->ptr, call->out->len});
+    if (watch != NULL)
+        watch->after(watch->arg, call->argv, call->argc,
+                     (struct slice){call->out->ptr, call->out->len});
 }
 
 /* Runs the first command of what came. False: it is not whole, or broken. */
@@ -405,16 +408,9 @@ int64_t server_time(const struct server *server)
     return server->now_us;
 }
 
-void server_watch(struct server *server,
-                  void (*before)(void *arg, const struct slice *words,
-                                 size_t count),
-                  void (*after)(void *arg, const struct slice *words,
-                                size_t count, struct slice reply),
-                  void *arg)
+void server_watch(struct server *server, const struct server_watch *watch)
 {
-    server->before = before;
-    server->after = after;
-    server->watch_arg = arg;
+    server->watch = watch;
 }
 
 void server_plant(struct server *server, const char *sha1, const char *find,

@@ -76,13 +76,19 @@ bool server_feed(struct server_client *client, const char *bytes, size_t len);
 void server_disconnect(struct server_client *client);
 
 /* Is told of each command of a client: before it runs, and when it has been
- * answered. `reply` is what the client gets. NULL: nobody is told any more. */
-void server_watch(struct server *server,
-                  void (*before)(void *arg, const struct slice *words,
-                                 size_t count),
-                  void (*after)(void *arg, const struct slice *words,
-                                size_t count, struct slice reply),
-                  void *arg);
+ * answered, with what the client gets; and of each message, in between, with
+ * how many hear it. */
+struct server_watch {
+    void (*before)(void *arg, const struct slice *words, size_t count);
+    void (*after)(void *arg, const struct slice *words, size_t count,
+                  struct slice reply);
+    void (*published)(void *arg, struct slice channel, struct slice message,
+                      int64_t count);
+    void *arg;
+};
+
+/* The struct is kept; NULL: nobody is told any more. */
+void server_watch(struct server *server, const struct server_watch *watch);
 
 /* A fault for tests: in the script with this SHA-1, once it is loaded, `find`
  * (it is there exactly once) is replaced. All is kept. */
