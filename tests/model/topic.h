@@ -127,12 +127,13 @@ void topic_say(struct topic *topic, const char *call_slot, const char *number,
 struct claim {
     unsigned room, most_nodes;
     int64_t lease_ms;
-    uint64_t token;            /* 0: nothing was taken */
-    unsigned jobs;             /* that came */
-    size_t nodes;              /* in so many pieces */
-    int64_t next_us;           /* until the worker is to ask again; -1: never */
-    bool is_bounded;           /* a limit may have held some back */
-    int64_t first_ms, last_ms; /* due times of those that came */
+    uint64_t token;   /* 0: nothing was taken */
+    unsigned jobs;    /* that came */
+    size_t nodes;     /* in so many pieces */
+    int64_t next_us;  /* until the worker is to ask again; -1: never */
+    bool is_bounded;  /* a limit may have held some back */
+    int64_t first_ms; /* the first due time of those that came */
+    int64_t last_ms;  /* the last one of those without keys; 0: there is none */
 };
 
 /* The job's lease is over, and the job waits again. */
@@ -145,8 +146,8 @@ void topic_take(struct topic *topic, struct claim *claim, struct job *job,
 
 /* That was all. */
 
-/* When the first job that waits is due; when there is something to do, since one
- * is or a lease is over. INT64_MAX: never. */
+/* When the first job that waits is due; when there is something to do: one is,
+ * or a lease is over. INT64_MAX: never. */
 int64_t topic_first_due_ms(const struct topic *topic);
 int64_t topic_next_ms(const struct topic *topic);
 void topic_end_claim(struct topic *topic, const struct claim *claim);

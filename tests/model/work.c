@@ -108,7 +108,7 @@ void topic_take(struct topic *topic, struct claim *claim, struct job *job,
     if (topic->is_paused)
         topic_problem(topic, "%s was claimed in a pause", job->id);
     run(topic, job, claim->token);
-    if (claim->jobs == 0 || due_ms > claim->last_ms)
+    if (job->lane == NULL && due_ms > claim->last_ms)
         claim->last_ms = due_ms;
     if (claim->jobs++ == 0 || due_ms < claim->first_ms)
         claim->first_ms = due_ms;
@@ -206,7 +206,7 @@ void topic_end_claim(struct topic *topic, const struct claim *claim)
     if (claim->jobs > claim->room)
         topic_problem(topic, "a claim with room for %u got %u jobs",
                       claim->room, claim->jobs);
-    if (claim->jobs > 0)
+    if (claim->last_ms > 0)
         check_order(topic, claim);
     if (claim->is_bounded)
         return;

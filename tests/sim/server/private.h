@@ -27,11 +27,11 @@ struct server {
     uint64_t blocked_last; /* number of the last client that was blocked */
     char run_id[41];
     struct server_client *clients;
-    struct out scratch;              /* a reply inside a script */
-    unsigned faults;                 /* SERVER_FULL, ... */
-    bool has_written;                /* the script that runs */
-    const char *forbidden, *allowed; /* of server_forbid; borrowed */
-    struct table saved;              /* the keys of server_save */
+    struct out scratch;               /* a reply inside a script */
+    unsigned faults;                  /* SERVER_FULL, ... */
+    bool has_written;                 /* the script that runs */
+    const char *forbidden, *allowed;  /* of server_forbid; borrowed */
+    struct table saved;               /* the keys of server_save */
     const struct server_watch *watch; /* NULL: nobody is told */
     const char *plant_sha1, *plant_find, *plant_replace;
 };
