@@ -119,6 +119,17 @@ bool heard_score(const struct call_heard *call, const char *name,
     return true;
 }
 
+bool heard_is_server(const struct call_heard *call, struct slice own)
+{
+    const struct object *meta = heard_object(call, "meta");
+    const struct entry *entry =
+        meta == NULL ? NULL
+                     : table_find(&meta->table, (struct slice){"server", 6});
+
+    return entry != NULL && own.len > 0 && own.len == entry->value_len &&
+           memcmp(own.ptr, entry->value, own.len) == 0;
+}
+
 /* --- packs --------------------------------------------------------------- */
 
 static int by_seq(const void *one, const void *other)

@@ -46,6 +46,8 @@ struct call_heard {
     int64_t now_ms;
     const redisReply *reply; /* NULL before the call */
     char named[SEQ_LEN + 1]; /* pack in a wake-up; "": none was */
+    char handed[256];        /* what hands a job over; "": nothing did */
+    char handed_to[64];
     struct draft *drafts;
     size_t draft_count;
 };
@@ -86,6 +88,8 @@ void line_free(struct line *answer);
 
 /* The object behind "prefix:name"; NULL: there is none. */
 struct object *heard_object(const struct call_heard *call, const char *name);
+/* Is this what gave out jobs last (scripts/lib/server.lua)? */
+bool heard_is_server(const struct call_heard *call, struct slice own);
 /* False: the member is not there. */
 bool heard_score(const struct call_heard *call, const char *name,
                  const char *member, double *ret_score);

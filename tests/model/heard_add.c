@@ -198,12 +198,40 @@ void heard_add(struct call_heard *call)
 
 /* --- one job ------------------------------------------------------------- */
 
-enum { ONE_WHEN = 4, ONE_ID, ONE_PACK, ONE_PACK_KEY = 8 };
+enum { ONE_WHEN = 4, ONE_ID, ONE_PACK, ONE_SERVER, ONE_PACK_KEY };
 
 void drafts_of_add_one(struct call_heard *call)
 {
     if (call->arg_count > ONE_PACK && call->key_count > ONE_PACK_KEY)
         heard_draft(call, call->keys[ONE_PACK_KEY], &call->args[ONE_PACK]);
+}
+
+/* The message says TOPIC NODE TOKEN DUE_MS TIME_US AGE_US NUMBER ... */
+static void judge_hand_over(struct call_heard *call, const struct job *job)
+{
+    struct topic *model = call->topic->model;
+    const struct offer *offer = &model->offer;
+    bool is_handed = call->arg_count > ONE_SERVER &&
+                     heard_is_server(call, call->args[ONE_SERVER]) &&
+                     topic_is_handed(model, job);
+    long long due_ms = 0, time_us = 0, age_us = 0, number = 0;
+
+    if (is_handed != (call->handed[0] != '\0')) {
+        topic_problem(model, "%s %s handed to %s", job->id,
+                      is_handed ? "is not" : "is",
+                      is_handed ? offer->worker : call->handed_to);
+        return;
+    }
+    if (!is_handed)
+        return;
+    if (strcmp(call->handed_to, offer->worker) != 0 ||
+        sscanf(call->handed, "%*s %*s %*s %lld %lld %lld %lld", &due_ms,
+               &time_us, &age_us, &number) != 4 ||
+        due_ms != job->due_ms || time_us != server_time(call->server) ||
+        age_us != time_us - offer->us || number != offer->number)
+        topic_problem(model, "%s is handed to %s by offer %lld: %s", job->id,
+                      offer->worker, offer->number, call->handed);
+    topic_withdraw(model, NULL);
 }
 
 /* Was it handed to a worker? Then it runs. */
@@ -255,8 +283,10 @@ void heard_add_one(struct call_heard *call)
                                    : IN_USE_SLOT);
     judge(call, outcome == ADDED, &answer, words_in(line_text(&answer)));
     say(call, &answer);
-    if (outcome == ADDED)
+    if (outcome == ADDED) {
+        judge_hand_over(call, pack->jobs[0]);
         look_at_hand_over(call, draft->seq, pack->jobs[0]);
+    }
     line_free(&answer);
 }
 

@@ -11,9 +11,18 @@
 static const int64_t REGION = INT64_C(1) << 44; /* of mixed packs: 2, of lanes:
                                                    3 */
 
+/* There are limits. */
+static bool is_bounded(const struct call_heard *call)
+{
+    const struct object *meta = heard_object(call, "meta");
+
+    return meta != NULL &&
+           table_find(&meta->table, (struct slice){"limits", 6}) != NULL;
+}
+
 /* --- claim --------------------------------------------------------------- */
 
-enum { ROOM, LEASE_MS, MOST_NODES, WORKER, FLAGS, OWN_LIMITS = 9 };
+enum { ROOM, LEASE_MS, MOST_NODES, WORKER, FLAGS, OFFER = 7, OWN_LIMITS = 9 };
 enum { IS_SLOW = 4 }; /* jobs keep the worker for a while */
 enum { SAID_TOKEN = 1, SAID_NEXT, SAID_JOBS, SAID_STATE, FIRST_NODE };
 
@@ -155,6 +164,25 @@ static int64_t told_wake_ms(const struct call_heard *call, const char *worker,
     return (int64_t)(score + (is_busy ? BUSY : 0));
 }
 
+/* A worker that got nothing and sleeps may be handed the next job; what else it
+ * gets withdraws its offer. */
+static void note_offer(struct call_heard *call, const struct claim *claim,
+                       const char *worker, bool sleeps)
+{
+    struct topic *model = call->topic->model;
+    long long number = call->arg_count > OFFER && call->args[OFFER].len > 0
+                           ? heard_int(call->args[OFFER])
+                           : 0;
+
+    if (worker[0] != '\0' && number != 0 && sleeps && claim->jobs == 0 &&
+        !claim->is_bounded && !model->is_paused)
+        topic_offer(model, worker, number, heard_reply(call, 0));
+    else if (worker[0] != '\0')
+        topic_withdraw(model, worker);
+    if (claim->is_bounded)
+        topic_withdraw(model, NULL);
+}
+
 /* The worker sleeps unless it got all that it has room for, or there is more.
  * What it leaves then is for the next one. */
 static void go_to_sleep(struct call_heard *call, const struct claim *claim)
@@ -177,6 +205,7 @@ static void go_to_sleep(struct call_heard *call, const struct claim *claim)
                         ? told_wake_ms(call, worker, is_busy)
                         : wake_ms(call, claim->next_us),
                     is_busy);
+    note_offer(call, claim, worker, sleeps);
     free(worker);
     if (claim->is_bounded || model->is_paused || (sleeps && flags >= IS_SLOW))
         return;
@@ -190,7 +219,6 @@ static void go_to_sleep(struct call_heard *call, const struct claim *claim)
 void heard_claim(struct call_heard *call)
 {
     struct topic *model = call->topic->model;
-    const struct object *meta = heard_object(call, "meta");
     struct claim claim = {.room = (unsigned)heard_int(call->args[ROOM]),
                           .lease_ms = heard_int(call->args[LEASE_MS]),
                           .most_nodes =
@@ -203,8 +231,7 @@ void heard_claim(struct call_heard *call)
     claim.token = (uint64_t)heard_reply(call, SAID_TOKEN);
     claim.is_bounded =
         (call->arg_count > OWN_LIMITS && call->args[OWN_LIMITS].len > 0) ||
-        (meta != NULL &&
-         table_find(&meta->table, (struct slice){"limits", 6}) != NULL);
+        is_bounded(call);
     model->is_paused = heard_reply(call, SAID_STATE) % 2 == 1;
     look_at_leases(call);
     for (size_t i = FIRST_NODE; i + 1 < call->reply->elements; i += 2)
@@ -265,14 +292,30 @@ void heard_start(struct call_heard *call)
 
 enum { OFFERS = 7 }; /* the worker that offers itself */
 
-/* The worker sleeps, and may be handed a job. */
+/* The worker sleeps, and may be handed a job, unless there is more to do. */
 static void offer(struct call_heard *call)
 {
+    struct topic *model = call->topic->model;
     char *worker = heard_text(call->args[OFFERS]);
-    long long left_us = heard_reply(call, 1);
+    int64_t now_us = server_time(call->server), at_ms = topic_next_ms(model);
+    long long left_us = heard_reply(call, 1), wanted_us = 0;
 
-    if (left_us != 0 && left_us != INT64_MIN)
-        topic_sleep(call->topic->model, worker, wake_ms(call, left_us), false);
+    if (model->is_paused || is_bounded(call) ||
+        !heard_is_server(call, call->args[OFFERS + 1]))
+        wanted_us = 0;
+    else if (at_ms == INT64_MAX)
+        wanted_us = -1;
+    else if (at_ms * 1000 > now_us)
+        wanted_us = at_ms * 1000 - now_us;
+    if (left_us != wanted_us)
+        topic_problem(model,
+                      "%s may wait for a job for %lld us, and the answer says "
+                      "%lld",
+                      worker, wanted_us, left_us);
+    if (left_us != 0) {
+        topic_sleep(model, worker, wake_ms(call, left_us), false);
+        topic_offer(model, worker, heard_int(call->args[OFFERS - 1]), now_us);
+    }
     free(worker);
 }
 

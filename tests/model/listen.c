@@ -274,6 +274,12 @@ static void published(void *arg, struct slice channel, struct slice message,
         topic_tell(model, name, count > 0);
     else if (count > 0)
         topic_awake(model, name); /* it is handed a job, or managed */
+    if (listener->script != NULL && message.len > named_len) {
+        (void)snprintf(listener->call.handed, sizeof(listener->call.handed),
+                       "%.*s", (int)message.len, message.ptr); /* cut */
+        (void)snprintf(listener->call.handed_to,
+                       sizeof(listener->call.handed_to), "%s", name); /* fits */
+    }
     if (message.len == named_len)
         memcpy(listener->call.named, message.ptr + message.len - SEQ_LEN,
                SEQ_LEN);

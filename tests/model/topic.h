@@ -48,6 +48,13 @@ struct told {
     bool is_heard;
 };
 
+/* A worker that waits for a job that is added: it is handed the next one. */
+struct offer {
+    char *worker; /* NULL: there is none */
+    long long number;
+    int64_t us; /* when it was made */
+};
+
 /* What is counted of jobs since the topic began. */
 struct counters {
     long long added, settled, retried, snoozed, failed, expired, returned,
@@ -71,6 +78,7 @@ struct topic {
     size_t sleeper_count, sleeper_cap;
     struct told *told; /* in this call */
     size_t told_count, told_cap;
+    struct offer offer;
     int64_t entered_ms; /* the first due time of jobs that began to wait in this
                            call; INT64_MAX: none */
     size_t entered;     /* these jobs */
@@ -179,6 +187,19 @@ size_t topic_drop_oldest(struct topic *topic, size_t most);
 
 /* A job that another topic did not take dies in this one. */
 void topic_enter_dead(struct topic *topic, const char *id);
+
+/* --- offers -------------------------------------------------------------- */
+
+/* The last one counts. */
+void topic_offer(struct topic *topic, const char *worker, long long number,
+                 int64_t now_us);
+
+/* NULL: whoever made the offer. */
+void topic_withdraw(struct topic *topic, const char *worker);
+
+/* Is the job, which was just added, handed to who offered itself? Nothing else
+ * is due then. */
+bool topic_is_handed(const struct topic *topic, const struct job *job);
 
 /* --- wake-ups ------------------------------------------------------------ */
 

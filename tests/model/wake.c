@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Who sleeps, and who is woken. */
+/* Who sleeps, who is woken, and who is handed a job. */
 
 static struct sleeper *find(const struct topic *topic, const char *name)
 {
@@ -112,6 +112,41 @@ void topic_judge_wakes(struct topic *topic, int64_t due_ms)
         topic_problem(topic, "%s was woken for nothing", topic->told[0].name);
 }
 
+/* --- offers -------------------------------------------------------------- */
+
+void topic_withdraw(struct topic *topic, const char *worker)
+{
+    struct offer *offer = &topic->offer;
+
+    if (offer->worker == NULL ||
+        (worker != NULL && strcmp(worker, offer->worker) != 0))
+        return;
+    free(offer->worker);
+    offer->worker = NULL;
+}
+
+void topic_offer(struct topic *topic, const char *worker, long long number,
+                 int64_t now_us)
+{
+    topic_withdraw(topic, NULL);
+    topic->offer =
+        (struct offer){topic_text(worker, strlen(worker)), number, now_us};
+}
+
+bool topic_is_handed(const struct topic *topic, const struct job *job)
+{
+    if (topic->offer.worker == NULL || topic->is_paused ||
+        job->due_ms > topic->now_ms)
+        return false;
+    for (size_t i = 0; i < topic->live_count; i++)
+        if (topic->live[i] != job && topic->live[i]->state == WAITS &&
+            topic->live[i]->due_ms <= topic->now_ms)
+            return false;
+    return true;
+}
+
+/* --- life ---------------------------------------------------------------- */
+
 void topic_end_call(struct topic *topic)
 {
     for (size_t i = 0; i < topic->told_count; i++) {
@@ -126,6 +161,7 @@ void topic_end_call(struct topic *topic)
 void wake_free(struct topic *topic)
 {
     topic_end_call(topic);
+    topic_withdraw(topic, NULL);
     while (topic->sleeper_count > 0)
         topic_awake(topic, topic->sleepers[0].name);
     free(topic->sleepers);
