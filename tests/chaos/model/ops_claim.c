@@ -304,5 +304,5 @@ void run_drain(struct run *run)
         if (run->held_count > 0)
             settle_held(run);
     }
-    walk(run);
+    run_walk(run);
 }

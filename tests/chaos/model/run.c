@@ -135,6 +135,14 @@ void run_compare(struct run *run)
     text_clear(&run->wanted);
 }
 
+void run_walk(struct run *run)
+{
+    listen_walk(run->caller.listener);
+    look_at_jobs(run);
+    if (!is_measured())
+        walk(run);
+}
+
 void run_check(struct run *run)
 {
     text_clear(&run->got);
@@ -420,12 +428,8 @@ void run_all(const struct run_options *options)
         while (operation->adds && run.model.live_count > run.most_live);
         run.operation = operation->name;
         operation->fn(&run);
-        if (run.step % options->walk_every == 0) {
-            listen_walk(run.caller.listener);
-            look_at_jobs(&run);
-            if (!is_measured())
-                walk(&run);
-        }
+        if (run.step % options->walk_every == 0)
+            run_walk(&run);
     }
     run.operation = "drain";
     run_send_all(&run);

@@ -59,6 +59,9 @@ bool chance(struct run *run, unsigned percent);
 /* What was queued must answer run->wanted, which is then cleared. */
 void run_check(struct run *run);
 
+/* Both models look at all keys of the server. */
+void run_walk(struct run *run);
+
 /* The second half of that: run->got was read already. */
 void run_compare(struct run *run);
 
