@@ -119,6 +119,7 @@ void heard_requeue(struct call_heard *call);
 void heard_forget(struct call_heard *call);
 void heard_purge(struct call_heard *call);
 void heard_undeliverable(struct call_heard *call);
+void heard_stats(struct call_heard *call);
 void heard_pause(struct call_heard *call);
 
 /* --- the walk ------------------------------------------------------------ */

@@ -240,6 +240,71 @@ void heard_purge(struct call_heard *call)
                       heard_reply(call, 0));
 }
 
+/* --- counts -------------------------------------------------------------- */
+
+enum { WITH_MIXED = 5 }; /* so many keys, or what is due of some is not known */
+
+static long long said_of(const struct call_heard *call, const char *name)
+{
+    for (size_t i = 0; i + 1 < call->reply->elements; i += 2)
+        if (strcmp(call->reply->element[i]->str, name) == 0)
+            return heard_reply(call, i + 1);
+    return INT64_MIN;
+}
+
+static void judge_count(const struct call_heard *call, const char *name,
+                        long long wanted)
+{
+    long long said = said_of(call, name);
+
+    if (said != wanted)
+        topic_problem(call->topic->model,
+                      "%s is %lld, and the counts of the topic say %lld", name,
+                      wanted, said);
+}
+
+/* The current ms does not count: it is still being written to. */
+static void judge_ready(const struct call_heard *call)
+{
+    const struct topic *model = call->topic->model;
+    long long ready = 0;
+    int64_t oldest_ms = -1;
+
+    for (size_t i = 0; i < model->live_count; i++) {
+        const struct job *job = model->live[i];
+
+        if (job->state != WAITS || job->due_ms >= model->now_ms)
+            continue;
+        ready++;
+        if (model->now_ms - job->due_ms > oldest_ms)
+            oldest_ms = model->now_ms - job->due_ms;
+    }
+    if (said_of(call, "exact") == 1)
+        judge_count(call, "ready", ready);
+    judge_count(call, "oldest", oldest_ms);
+}
+
+void heard_stats(struct call_heard *call)
+{
+    const struct topic *model = call->topic->model;
+    const struct counters *count = &model->count;
+
+    judge_count(call, "waiting", (long long)model->waiting);
+    judge_count(call, "running",
+                (long long)(model->live_count - model->waiting));
+    judge_count(call, "dead", (long long)model->dead_count);
+    judge_count(call, "added", count->added);
+    judge_count(call, "done",
+                count->settled - count->retried - count->snoozed -
+                    count->failed - count->expired);
+    judge_count(call, "retried", count->retried);
+    judge_count(call, "failed", count->failed);
+    judge_count(call, "expired", count->expired);
+    judge_count(call, "crashed", count->crashed);
+    if (call->key_count >= WITH_MIXED && !model->was_set_back)
+        judge_ready(call);
+}
+
 void heard_pause(struct call_heard *call)
 {
     if (heard_reply(call, 0) == 1)

@@ -47,6 +47,7 @@ static const struct script {
     {&weir__script_delay_purge, drafts_of_purge, heard_purge, false},
     {&weir__script_delay_undeliverable, drafts_of_undeliverable,
      heard_undeliverable, false},
+    {&weir__script_delay_stats, NULL, heard_stats, false},
     {&weir__script_store_pause, NULL, heard_pause, false},
 };
 enum { SCRIPTS = sizeof(scripts) / sizeof(scripts[0]) };
@@ -155,6 +156,8 @@ static void before(void *arg, const struct slice *words, size_t count)
         return;
     }
     call->now_ms = server_time(listener->server) / 1000;
+    if (call->now_ms < call->topic->model->now_ms)
+        call->topic->model->was_set_back = true;
     call->topic->model->now_ms = call->now_ms;
     if (listener->script->before != NULL)
         listener->script->before(call);

@@ -66,6 +66,7 @@ enum { PROBLEM_CAP = 400 };
 struct topic {
     char name[48];
     int64_t now_ms;
+    bool was_set_back; /* the clock, ever */
     bool is_paused;
     long long max_pending; /* 0: no bound */
     uint64_t last_token;
