@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include <errno.h>
 #include <netdb.h>
-#include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,51 +25,8 @@ struct http {
     http_done_fn done;
     CURLM *multi;
     struct weir_timer *timer;
+    struct room room;
 };
-
-/* --- SIGPIPE -------------------------------------------------------------- */
-
-/* TLS libraries write with write(2), which raises it when the peer is gone: it
- * is blocked meanwhile, and one that came of it is taken back. */
-struct quiet {
-    sigset_t before;
-    bool was_pending;
-};
-
-static bool pipe_signal_pends(void)
-{
-    sigset_t pending;
-
-    (void)sigpending(&pending);
-    return sigismember(&pending, SIGPIPE) == 1;
-}
-
-static sigset_t pipe_signal(void)
-{
-    sigset_t set;
-
-    (void)sigemptyset(&set);
-    (void)sigaddset(&set, SIGPIPE);
-    return set;
-}
-
-static void hush(struct quiet *quiet)
-{
-    sigset_t set = pipe_signal();
-
-    (void)pthread_sigmask(SIG_BLOCK, &set, &quiet->before);
-    quiet->was_pending = pipe_signal_pends();
-}
-
-static void unhush(const struct quiet *quiet)
-{
-    const struct timespec now = {0, 0};
-    sigset_t set = pipe_signal();
-
-    if (!quiet->was_pending && pipe_signal_pends())
-        (void)sigtimedwait(&set, NULL, &now);
-    (void)pthread_sigmask(SIG_SETMASK, &quiet->before, NULL);
-}
 
 /* --- the loop ------------------------------------------------------------- */
 
@@ -97,7 +52,31 @@ static void take_out(struct http *http, const struct http_post *post)
 void http_cancel(struct http *http, struct http_post *post)
 {
     take_out(http, post);
+    room_leave(&http->room, &post->share);
     forget(post);
+}
+
+/* Connections that are kept count, too: libcurl closes the oldest of them. */
+static void bound(struct http *http)
+{
+    (void)curl_multi_setopt(http->multi, CURLMOPT_MAX_TOTAL_CONNECTIONS,
+                            http->room.most);
+    (void)curl_multi_setopt(http->multi, CURLMOPT_MAXCONNECTS, http->room.most);
+}
+
+static void on_lack(struct http *http)
+{
+    struct weir_loop *loop = http->settings.loop;
+    char text[200];
+
+    if (!room_halve(&http->room, weir_loop_now_ms(loop)))
+        return;
+    bound(http);
+    (void)snprintf(text, sizeof(text),
+                   "requests lack descriptors (ulimit -n) or memory: %ld at "
+                   "once for now; others wait and lose no attempt",
+                   http->room.most); /* fits */
+    weir_loop_log(loop, WEIR_LEVEL_WARN, text);
 }
 
 /* Control characters could forge lines of a log. */
@@ -117,6 +96,10 @@ static void end(struct http *http, struct http_post *post)
     post->retry_after_ms = (int64_t)retry_after_s * 1000;
     for (char *c = post->said; *c != '\0'; c++)
         *c = printable(*c);
+    if (post->is_short)
+        on_lack(http);
+    else if (post->status != 0 && room_grow(&http->room))
+        bound(http);
     http_cancel(http, post);
     http->done(post);
 }
@@ -220,6 +203,7 @@ static CURLcode go_on(struct http *http, struct http_post *post)
     if (code != CURLE_OK)
         return code;
     post->answered = 0;
+    post->got_no_socket = false;
     memset(post->answer, 0, sizeof(post->answer));
     take_out(http, post);
     return curl_multi_add_handle(http->multi, post->easy) == CURLM_OK
@@ -229,19 +213,21 @@ static CURLcode go_on(struct http *http, struct http_post *post)
 
 /* --- its end -------------------------------------------------------------- */
 
-/* libcurl does not say why it got no socket, or why a name was not resolved. */
-static bool is_short(CURLcode code)
+/* libcurl does not say why a name was not resolved or a file not read. */
+static bool is_short(const struct http_post *post)
 {
-    int fd;
+    static const CURLcode unclear[] = {
+        CURLE_COULDNT_RESOLVE_HOST, CURLE_COULDNT_RESOLVE_PROXY,
+        CURLE_FAILED_INIT, CURLE_SSL_CACERT_BADFILE};
 
-    if (code == CURLE_OUT_OF_MEMORY)
+    if (post->code == CURLE_OUT_OF_MEMORY)
         return true;
-    if (code != CURLE_COULDNT_CONNECT && code != CURLE_COULDNT_RESOLVE_HOST)
-        return false;
-    fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0)
-        return errno == EMFILE || errno == ENFILE;
-    (void)close(fd);
+    if (post->code == CURLE_COULDNT_CONNECT)
+        return post->got_no_socket;
+    for (size_t i = 0; i < sizeof(unclear) / sizeof(unclear[0]); i++)
+        if (post->code == unclear[i])
+            return post->got_no_socket || room_was_tight(&post->share) ||
+                   strstr(post->said, "thread failed to start") != NULL;
     return false;
 }
 
@@ -283,7 +269,7 @@ static void on_end(struct http *http, CURL *easy, CURLcode code)
         if (post->code == CURLE_OK)
             return;
     }
-    post->is_short = is_short(post->code);
+    post->is_short = is_short(post);
     end(http, post);
 }
 
@@ -389,6 +375,30 @@ static size_t on_head(char *bytes, size_t size, size_t count, void *arg)
     return post->head_len > HEAD_MAX ? 0 : size * count;
 }
 
+static int on_resolve(void *resolver, void *reserved, void *arg)
+{
+    struct http_post *post = arg;
+
+    (void)resolver;
+    (void)reserved;
+    post->got_no_socket = !room_for_lookup(&post->http->room, &post->share);
+    return post->got_no_socket ? 1 : 0;
+}
+
+static curl_socket_t open_socket(struct http_post *post,
+                                 const struct curl_sockaddr *to)
+{
+    curl_socket_t fd = CURL_SOCKET_BAD;
+
+    errno = EMFILE;
+    if (room_for_socket(&post->http->room, &post->share))
+        fd = socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+                   errno == ENOBUFS))
+        post->got_no_socket = true;
+    return fd;
+}
+
 /* Whatever name or number it came by, this is where it would go. */
 static curl_socket_t on_connect(void *arg, curlsocktype purpose,
                                 struct curl_sockaddr *to)
@@ -399,7 +409,7 @@ static curl_socket_t on_connect(void *arg, curlsocktype purpose,
     (void)purpose;
     if (allow_has(http->settings.allow, post->host, &to->addr)) {
         post->was_allowed = true;
-        return socket(to->family, to->socktype | SOCK_CLOEXEC, to->protocol);
+        return open_socket(post, to);
     }
     (void)getnameinfo(&to->addr, to->addrlen, post->refused,
                       sizeof(post->refused), NULL, 0,
@@ -451,6 +461,11 @@ static CURLcode set_policy(struct http_post *post)
         code = curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_connect);
     if (code == CURLE_OK)
         code = curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, post);
+    if (code == CURLE_OK)
+        code =
+            curl_easy_setopt(easy, CURLOPT_RESOLVER_START_FUNCTION, on_resolve);
+    if (code == CURLE_OK)
+        code = curl_easy_setopt(easy, CURLOPT_RESOLVER_START_DATA, post);
     if (code == CURLE_OK && allow_is_given(settings->allow))
         code = curl_easy_setopt(easy, CURLOPT_PROXY, ""); /* would decide */
     if (code == CURLE_OK)
@@ -494,6 +509,9 @@ static CURLcode prepare(struct http *http, struct http_post *post)
 
 bool http_start(struct http *http, struct http_post *post)
 {
+    post->is_short = true;
+    if (!room_enter(&http->room))
+        return false;
     post->code = prepare(http, post);
     if (post->code == CURLE_OK)
         post->code = set_request(post->easy, post);
@@ -504,9 +522,11 @@ bool http_start(struct http *http, struct http_post *post)
     if (post->code == CURLE_OK &&
         curl_multi_add_handle(http->multi, post->easy) != CURLM_OK)
         post->code = CURLE_OUT_OF_MEMORY;
-    post->is_short = is_short(post->code);
-    if (post->code != CURLE_OK)
+    post->is_short = is_short(post);
+    if (post->code != CURLE_OK) {
+        room_leave(&http->room, &post->share);
         forget(post);
+    }
     return post->code == CURLE_OK;
 }
 
@@ -517,15 +537,14 @@ static void set_multi(struct http *http)
     const struct http_settings *settings = &http->settings;
     CURLM *multi = http->multi;
 
+    http->room.total = http->room.most = (long)settings->total;
+    bound(http);
     (void)curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, want_socket);
     (void)curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, http);
     (void)curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, want_timer);
     (void)curl_multi_setopt(multi, CURLMOPT_TIMERDATA, http);
     (void)curl_multi_setopt(multi, CURLMOPT_MAX_HOST_CONNECTIONS,
                             (long)settings->per_host);
-    (void)curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS,
-                            (long)settings->total);
-    (void)curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)settings->total);
 }
 
 struct http *http_open(const struct http_settings *settings, http_done_fn done)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""A web server for tests, on a free port of 127.0.0.1, in a thread.
+"""A web server for tests, on a free port of 127.0.0.1 or of
+all addresses, in a thread.
 
 The path says how it answers:
 
@@ -34,7 +35,8 @@ Request = collections.namedtuple("Request", "path headers body method")
 
 
 class HttpPeer:
-    def __init__(self, certificate=None):
+    def __init__(self, certificate=None, address="127.0.0.1"):
+        self.address = address
         self.requests = []
         self.connections = self.at_once = self.most_at_once = 0
         self.context = None
@@ -53,7 +55,7 @@ class HttpPeer:
         asyncio.set_event_loop(self.loop)
         self.gate = asyncio.Event()
         self.loop.run_until_complete(asyncio.start_server(
-            self.talk, "127.0.0.1", self.port, ssl=self.context,
+            self.talk, self.address, self.port, ssl=self.context,
             backlog=1024))
         started.set()
         self.loop.run_forever()
@@ -61,9 +63,9 @@ class HttpPeer:
     def open_gate(self):
         self.loop.call_soon_threadsafe(self.gate.set)
 
-    def url(self, path):
-        return "%s://127.0.0.1:%d%s" % ("https" if self.context else "http",
-                                        self.port, path)
+    def url(self, path, host="127.0.0.1"):
+        return "%s://%s:%d%s" % ("https" if self.context else "http", host,
+                                 self.port, path)
 
     async def talk(self, reader, writer):
         self.connections += 1

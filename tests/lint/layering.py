@@ -76,6 +76,8 @@ PLUGIN_HEADERS = {
     "plugins/notify.c": {"notify.h"},
     "plugins/notify_allow.c": {"notify.h"},
     "plugins/notify_http.c": {"notify.h"},
+    "plugins/notify_room.c": {"notify.h"},
+    "plugins/notify_sigpipe.c": {"notify.h"},
 }
 
 # An adapter and the other ones it may include.
