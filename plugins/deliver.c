@@ -29,7 +29,8 @@ enum {
     FIELD_WORDS = 6,          /* id ID topic TOPIC body BODY */
     ENTRY_WORDS = FIXED_WORDS + FIELD_WORDS + 2 * WEIR_MAX_HEADERS,
     NAME_CAP = sizeof("header.") + WEIR_MAX_HEADER,
-    FULL_MS = 100 /* to wait where too much is on its way */
+    FULL_MS = 100,  /* to wait where too much is on its way */
+    SHORT_MS = 1000 /* if this worker lacks descriptors or memory */
 };
 
 struct deliver {
@@ -163,7 +164,8 @@ static void complete(struct push *push, enum weir_verdict verdict,
                      const char *why)
 {
     for (size_t i = 0; i < push->count; i++)
-        (void)weir_complete(push->handles[i], verdict, 0, why);
+        (void)weir_complete(push->handles[i], verdict,
+                            verdict == WEIR_SNOOZE ? SHORT_MS : 0, why);
     free(push);
 }
 
@@ -173,6 +175,10 @@ static void on_answer(int code, struct weir_slice text, void *arg)
 
     if (code == WEIR_OK) {
         complete(arg, WEIR_DONE, NULL);
+        return;
+    }
+    if (code == WEIR_ENOMEM) {
+        complete(arg, WEIR_SNOOZE, NULL);
         return;
     }
     if (code == WEIR_ESERVER)

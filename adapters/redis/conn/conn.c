@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/conn/conn.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "adapters/redis/conn/private.h"
@@ -113,6 +114,17 @@ int64_t weir__conn_owed_ms(const struct weir__conn *conn)
 bool weir__conn_is_ready(const struct weir__conn *conn)
 {
     return conn->state == WEIR__CONN_READY && conn->lost_code == WEIR_OK;
+}
+
+/* hiredis has no code for it, but the system's words. */
+bool weir__conn_was_short(const struct weir__conn *conn)
+{
+    static const int codes[] = {EMFILE, ENFILE, ENOMEM, ENOBUFS};
+
+    for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++)
+        if (strstr(conn->lost_text, strerror(codes[i])) != NULL)
+            return true;
+    return false;
 }
 
 int weir__conn_send_in(struct weir__conn *conn, struct weir__sequence *sequence,

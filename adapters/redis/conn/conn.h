@@ -181,6 +181,10 @@ void weir__conn_set_wait(struct weir__conn *conn, int64_t wait_ms);
 
 bool weir__conn_is_ready(const struct weir__conn *conn);
 
+/* Was it lost, or not reached, last since the process lacks descriptors or
+ * memory? */
+bool weir__conn_was_short(const struct weir__conn *conn);
+
 /* It is connected to that host, or connects to it now. */
 bool weir__conn_is_at(const struct weir__conn *conn, const char *host,
                       uint16_t port);

@@ -107,6 +107,7 @@ struct weir__conn {
     bool is_draining; /* turned away, but the replies under way still count */
     bool is_denied;   /* our login or rights are the reason */
     bool is_replica;  /* where a primary is wanted */
+    bool is_short;    /* a line said so since it was ready */
     char lost_text[WEIR__CONN_REASON_MAX];
 
     ev_timer soon;     /* zero delay: decisions */

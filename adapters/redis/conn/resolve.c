@@ -2,6 +2,7 @@
 #include "adapters/redis/conn/resolve.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <ev.h>
 #include <netdb.h>
 #include <netinet/in.h>
@@ -72,10 +73,13 @@ static const char *ask(const char *host, struct weir__addresses *ret_addresses)
 {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     struct addrinfo *list = NULL;
-    int rc = getaddrinfo(host, NULL, &hints, &list);
+    int rc;
 
-    if (rc != 0)
-        return gai_strerror(rc);
+    errno = 0;
+    rc = getaddrinfo(host, NULL, &hints, &list);
+    if (rc != 0) /* a lack of descriptors has no code of its own */
+        return errno == EMFILE || errno == ENFILE ? strerror(errno)
+                                                  : gai_strerror(rc);
     for (const struct addrinfo *at = list; at != NULL; at = at->ai_next)
         add(ret_addresses, at->ai_addr);
     freeaddrinfo(list);

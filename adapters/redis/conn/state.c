@@ -187,6 +187,7 @@ static void become_ready(struct weir__conn *conn)
     ev_timer_stop(conn->options.loop, &conn->patience);
     weir__conn_watch(conn);
     conn->ready_ms = conn->now_ms;
+    conn->is_short = false;
     conn->wants_flush = true; /* what waited goes out by itself */
     print_url(conn, url);
     (void)snprintf(text, sizeof(text), "connected to %s", url); /* fits */
@@ -240,16 +241,19 @@ static bool is_login_refused(const struct weir__conn *conn)
 }
 
 /* Failed attempts after the first one are not worth a warning each, nor what
- * the connection beside has said as well. */
-static void log_loss(const struct weir__conn *conn, bool was_ready,
+ * the connection beside has said as well. That the process lacks descriptors is
+ * one more. */
+static void log_loss(struct weir__conn *conn, bool was_ready,
                      int64_t backoff_ms)
 {
     char url[URL_TEXT_MAX];
+    bool is_new = !conn->is_short && weir__conn_was_short(conn);
     bool is_quiet = (conn->options.is_beside &&
                      conn->guard.refusal == WEIR__REFUSAL_NONE) ||
-                    (!was_ready && conn->attempts > 1);
+                    (!was_ready && conn->attempts > 1 && !is_new);
     enum weir_level level = is_quiet ? WEIR_LEVEL_DEBUG : WEIR_LEVEL_WARN;
 
+    conn->is_short = conn->is_short || is_new;
     print_url(conn, url);
     if (conn->is_denied)
         weir__log(conn->options.log,

@@ -26,6 +26,7 @@ struct port {
 struct call {
     struct port *port; /* NULL: it is closed */
     struct call *next, **at;
+    const struct weir__place *place; /* lives as long as the store */
     weir_redis_fn fn;
     void *arg;
 };
@@ -84,13 +85,23 @@ static void tell(struct call *call, int code, struct weir_slice text)
     *options.calling = before;
 }
 
+/* Without a connection: is it this process that lacks something? */
+static int code_of(int code, const struct weir__server *server)
+{
+    bool is_short = code == WEIR_ECONN && server != NULL &&
+                    weir__conn_was_short(server->commands);
+
+    return is_short ? WEIR_ENOMEM : code;
+}
+
 static void on_answer(int code, const struct redisReply *reply, void *arg)
 {
     struct call *call = arg;
     char digits[24];
 
     if (call->port != NULL)
-        tell(call, code, text_of(reply, digits, sizeof(digits)));
+        tell(call, code_of(code, call->place->server),
+             text_of(reply, digits, sizeof(digits)));
     weir__mem_free(call);
 }
 
@@ -140,7 +151,7 @@ static int send(struct weir_redis *base, const struct weir_slice *words,
         weir__mem_free(call);
         return WEIR_ENOMEM;
     }
-    *call = (struct call){port, NULL, port->calls_end, fn, arg};
+    *call = (struct call){port, NULL, port->calls_end, place, fn, arg};
     rc = send_words(port, place, words, count, call);
     if (rc < 0) {
         weir__mem_free(call);

@@ -16,6 +16,7 @@ extern "C" {
 
 /* What became of a command. `code`: WEIR_OK; WEIR_ESERVER (an error, nothing
  * was done); WEIR_ECONN (it was not sent: there is no connection);
+ * WEIR_ENOMEM (nor sent: this process lacks descriptors or memory for one);
  * WEIR_EUNKNOWN (it was sent, and may have been done); WEIR_ECANCELED (it may
  * have been, and was not waited for). `text`, borrowed: the answer or error, of
  * an integer its digits, of arrays nothing. Runs once, after the call that sent

@@ -29,7 +29,7 @@ struct fixture {
     bool closes_on_state; /* close inside on_state */
     int closes_on_id;     /* close inside the callback of this request */
 
-    size_t readies, losses;
+    size_t readies, losses, warnings;
     int lost_code; /* of the last loss */
     char lost_text[FIXTURE_TEXT_MAX];
     size_t replies;

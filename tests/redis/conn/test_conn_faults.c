@@ -2,6 +2,7 @@
 #include <signal.h>
 
 #include "adapters/redis/conn/private.h"
+#include "tests/harness/descriptors.h"
 #include "tests/harness/redis_proc.h"
 #include "tests/redis/conn/conn_fixture.h"
 
@@ -144,6 +145,23 @@ TEST(a_connection_cut_by_the_server_comes_back)
     EXPECT_INT(1, redis_int(redis, "CLIENT KILL TYPE normal SKIPME yes"));
     FIXTURE_WAIT(f, f->losses == 1 && f->readies == 2);
     EXPECT_CONTAINS("closed the connection", f->lost_text);
+}
+
+TEST(a_lack_of_descriptors_is_one_warning)
+{
+    struct redis_proc *redis = redis_start(NULL);
+    struct fixture *f = ready_fixture(redis);
+    struct descriptors all;
+    size_t before = f->warnings;
+
+    EXPECT_INT(1, redis_int(redis, "CLIENT KILL TYPE normal SKIPME yes"));
+    FIXTURE_WAIT(f, f->losses == 1);
+    descriptors_take(&all);
+    FIXTURE_WAIT(f, f->losses == 4);
+    descriptors_give_back(&all);
+    EXPECT_INT((int64_t)before + 2, f->warnings);
+    EXPECT_CONTAINS("(Too many open files), retry in ", f->log_text);
+    FIXTURE_WAIT(f, f->readies == 2);
 }
 
 TEST(the_state_callback_may_close_a_lost_connection)

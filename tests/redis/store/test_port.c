@@ -6,6 +6,7 @@
 
 #include "adapters/redis/monotonic.h"
 #include "core/text.h"
+#include "tests/harness/descriptors.h"
 #include "tests/harness/oom.h"
 #include "tests/redis/store/place_fixture.h"
 
@@ -225,6 +226,21 @@ TEST(a_command_that_was_not_sent_says_so)
     EXPECT_INT(WEIR_OK, ask("TAKE", "a"));
     AWAIT(told[0] != '\0');
     EXPECT_STR("WEIR_ECONN \n", told);
+    weir_redis_close(redis);
+}
+
+TEST(a_command_that_found_no_descriptor_says_so)
+{
+    struct descriptors all;
+
+    port_open_own(NULL, 0, 500);
+    weir_redis_close(redis);
+    descriptors_take(&all);
+    EXPECT_INT(WEIR_OK, port_try(url, 500));
+    EXPECT_INT(WEIR_OK, ask("TAKE", "a"));
+    AWAIT(told[0] != '\0');
+    descriptors_give_back(&all);
+    EXPECT_STR("WEIR_ENOMEM \n", told);
     weir_redis_close(redis);
 }
 
