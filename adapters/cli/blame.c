@@ -2,6 +2,7 @@
 #include "adapters/cli/blame.h"
 
 #include "adapters/cli/cli.h"
+#include "adapters/ev/spare_stack.h"
 #include "core/text.h"
 
 #include <dlfcn.h>
@@ -14,7 +15,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
-#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,7 +22,6 @@
 
 enum {
     FRAMES_MAX = 64,
-    STACK_SIZE = 64 * 1024,
     END_S = 3 /* longer than the teller needs */
 };
 
@@ -249,17 +248,6 @@ WEIR_API _Noreturn void _Exit(int code)
     _exit(code);
 }
 
-/* A handler without an end leaves no room on the stack to say so. */
-static void make_room(void)
-{
-    stack_t stack = {.ss_size = STACK_SIZE};
-
-    stack.ss_sp = mmap(NULL, STACK_SIZE, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (stack.ss_sp != MAP_FAILED)
-        (void)sigaltstack(&stack, NULL); /* then it has none */
-}
-
 void weir__blame_worker(const struct weir_reactor *reactor)
 {
     worker = reactor;
@@ -271,8 +259,8 @@ void weir__blame_listen(void)
     void *frame;
 
     listener = getpid();
-    (void)backtrace(&frame, 1); /* what it loads is there by then */
-    make_room();
+    (void)backtrace(&frame, 1);    /* what it loads is there by then */
+    (void)weir__spare_stack_new(); /* until the program ends */
     memset(&act, 0, sizeof(act));
     act.sa_handler = on_fatal;
     act.sa_flags = SA_ONSTACK | SA_NODEFER;

@@ -10,6 +10,7 @@
 
 #include "adapters/ev/driver.h"
 #include "adapters/ev/signals.h"
+#include "adapters/ev/spare_stack.h"
 #include "core/assert.h"
 #include "core/mem.h"
 
@@ -225,6 +226,7 @@ static void *work(void *arg)
     struct thread *thread = arg;
     struct weir__ev_pool *pool = thread->pool;
     struct weir__thread_run *thread_run;
+    void *stack = weir__spare_stack_new();
     bool wakes;
 
     atomic_store(&thread->self, pthread_self());
@@ -248,6 +250,7 @@ static void *work(void *arg)
         wake_loop(pool);
     }
     unlock(pool);
+    weir__spare_stack_free(stack);
     return NULL;
 }
 

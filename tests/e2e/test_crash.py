@@ -144,6 +144,19 @@ def the_place_is_the_line_that_crashed(place):
 
 
 @test
+def a_stack_without_an_end_is_told_on_each_thread(place):
+    for way in ("one", "thread"):
+        place.ok("topic", "set", way, "lease=1s")
+        place.add(way, "1")
+        code, line = crash(place, way, "deep", topic=way)
+        expect(-signal.SIGSEGV, code)
+        expect_in("%s 1: %s crashed: Segmentation fault" % (way, plugin(way)),
+                  line)
+    for way, told in zip(("one", "thread"), causes(place, "one", "thread")):
+        expect_in("SIGSEGV in crash_%s.so+0x" % way, told[0][1])
+
+
+@test
 def of_two_threads_that_crash_at_once_one_is_told(place):
     place.ok("topic", "set", "t", "lease=1s")
     place.add("t", "1")

@@ -23,7 +23,7 @@ static const struct weir_option options[] = {
         .type = WEIR_OPTION_CHOICE,
         .fallback = "run",
         .choices = "open|run|fault|together|timer|cancel|flush|close|elsewhere|"
-                   "exit",
+                   "deep|exit",
     },
 };
 
@@ -102,6 +102,15 @@ __attribute__((noinline)) static void fault(void)
     *nowhere = 1;
 }
 
+/* Returns never: the stack ends first. */
+__attribute__((noinline)) static int recurse(int depth)
+{
+    volatile char page[4096];
+
+    page[0] = (char)depth;
+    return depth < 0 ? depth : recurse(depth + page[0] * 0 + 1) + page[0];
+}
+
 static enum weir_verdict run(void *self, struct weir_job *job)
 {
     struct crash *crash = self;
@@ -114,6 +123,8 @@ static enum weir_verdict run(void *self, struct weir_job *job)
         fault();
     if (is(crash, "exit"))
         exit(0);
+    if (is(crash, "deep"))
+        (void)recurse(0);
     if (is(crash, "elsewhere"))
         leave_stack();
     if (is(crash, "timer"))
