@@ -93,11 +93,11 @@ static void look_at_member(struct weir__doctor *doctor,
     doctor->node = NULL;
 }
 
-static void note_unknown_cluster(struct weir__doctor *doctor, const char *why)
+static void note_unknown_cluster(struct weir__doctor *doctor,
+                                 const struct weir_error *err)
 {
-    weir__doctor_note(
-        doctor, "cluster", WEIR__HEALTH_WARNING, "allow CLUSTER SLOTS",
-        "whether it is a node of a cluster is not known: %s", why);
+    weir__doctor_note(doctor, "cluster", WEIR__HEALTH_WARNING,
+                      weir__members_advice(err), "%s", err->text);
 }
 
 /* The primaries of its cluster, or the server itself. WEIR__EXIT_NONE, or why
@@ -125,7 +125,7 @@ static enum weir__exit look_at_all(struct weir__doctor *doctor,
         weir__doctor_losses(doctor, &members, url->prefix, NULL);
     }
     if (rc != WEIR_ENOTFOUND) {
-        note_unknown_cluster(doctor, err.text);
+        note_unknown_cluster(doctor, &err);
         return WEIR__EXIT_NONE;
     }
     if (url->host_count > 1 && !url->is_sentinel) {
@@ -336,7 +336,7 @@ static enum weir__exit search(struct weir__doctor *doctor, const char *address,
     if (rc != WEIR_OK)
         members.server = probe;
     if (rc != WEIR_OK && rc != WEIR_ENOTFOUND)
-        note_unknown_cluster(doctor, err.text);
+        note_unknown_cluster(doctor, &err);
     weir__doctor_losses(doctor, &members, url.prefix, topic);
     weir__members_close(&members);
     weir__probe_close(probe);

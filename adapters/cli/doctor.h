@@ -109,13 +109,16 @@ struct weir__members {
 };
 
 /* Connect to all that the server names. WEIR_ENOTFOUND: it is no node of a
- * cluster; WEIR_ESERVER: it tells of no others; WEIR_ENOMEM; `err` says why.
- * Members that are away are no error. BLOCKS, for each. */
+ * cluster; WEIR_ESERVER: it tells of no others; WEIR_ENOMEM; `err` names the
+ * server and says why. Members that are away are no error. BLOCKS, for each. */
 int weir__members_open(const struct weir__redis_url *url,
                        struct weir__probe *server,
                        struct weir__members *ret_members,
                        struct weir_error *err);
 void weir__members_close(struct weir__members *members);
+
+/* What to do about an error of weir__members_open. */
+const char *weir__members_advice(const struct weir_error *err);
 
 /* Who serves the slot; NULL: the node is away. */
 struct weir__probe *weir__members_probe(const struct weir__members *members,

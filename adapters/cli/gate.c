@@ -117,6 +117,19 @@ static enum weir__exit look_at_members(const struct visit *visit,
     return rc;
 }
 
+/* No other node is known, for a reason that `code` and `err` tell. A right that
+ * is missing is in the list of rights. */
+static enum weir__exit look_at_one(const struct visit *visit,
+                                   struct weir__probe *probe, int code,
+                                   const struct weir_error *err)
+{
+    if (code != WEIR_ENOTFOUND && strstr(err->text, "NOPERM") == NULL)
+        weir__log(visit->log, WEIR_LEVEL_WARN,
+                  "redis: %s; no other server was checked, %s", err->text,
+                  weir__members_advice(err));
+    return look(visit, probe, NULL);
+}
+
 enum weir__exit weir__gate(const struct weir__client *client, bool may_evict,
                            const struct weir__log *log, bool *ret_is_cluster)
 {
@@ -126,14 +139,16 @@ enum weir__exit weir__gate(const struct weir__client *client, bool may_evict,
     struct weir__members members = {0};
     struct weir_error err = {0};
     enum weir__exit rc = WEIR__EXIT_NONE;
+    int code;
 
     if (weir__redis_url_parse(client->url, &url, &err) != WEIR_OK ||
         weir__probe_open(&url, WEIR__PROBE_MS, &probe, &err) != WEIR_OK)
         warn_unknown(log, err.text);
-    else if (weir__members_open(&url, probe, &members, &err) == WEIR_OK)
+    else if ((code = weir__members_open(&url, probe, &members, &err)) ==
+             WEIR_OK)
         rc = look_at_members(&visit, &members);
     else
-        rc = look(&visit, probe, NULL);
+        rc = look_at_one(&visit, probe, code, &err);
     *ret_is_cluster = members.map != NULL;
     weir__members_close(&members);
     weir__probe_close(probe);

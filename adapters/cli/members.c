@@ -35,10 +35,15 @@ int weir__members_open(const struct weir__redis_url *url,
                        struct weir_error *err)
 {
     struct weir__members members = {0};
-    int rc = weir__probe_map(server, &members.map, err);
+    const struct weir__redis_host *host = weir__probe_host(server);
+    struct weir_error why = {0};
+    int rc = weir__probe_map(server, &members.map, &why);
 
     if (rc != WEIR_OK)
-        return rc;
+        return weir__error_set(err, rc,
+                               "whether %s port %u is a node of a cluster is "
+                               "not known: %s",
+                               host->name, (unsigned)host->port, why.text);
     members.count = weir__cluster_map_count(members.map);
     members.list = weir__mem_new(members.count * sizeof(members.list[0]));
     if (members.list == NULL) {
@@ -51,6 +56,13 @@ int weir__members_open(const struct weir__redis_url *url,
     }
     *ret_members = members;
     return WEIR_OK;
+}
+
+const char *weir__members_advice(const struct weir_error *err)
+{
+    return strstr(err->text, "NOPERM") != NULL
+               ? "allow CLUSTER SLOTS"
+               : "see what redis-cli CLUSTER SLOTS says there";
 }
 
 void weir__members_close(struct weir__members *members)

@@ -10,7 +10,7 @@ static struct json_object *node_json(const struct weir__node *node)
 {
     struct weir__field why = {0};
 
-    if (!node->is_up)
+    if (node->why[0] != '\0')
         why = weir__field_str("why", node->why);
     return WEIR__OBJECT(
         weir__field_str("name", node->name),

@@ -109,6 +109,7 @@ static size_t look_at_members(const struct weir__members *members,
     return list == NULL ? 0 : members->count;
 }
 
+/* `why`: it was not reached, or the other nodes are not known. */
 static size_t look_at_server(const struct weir__redis_url *url,
                              struct weir__probe *probe, const char *why,
                              struct weir__node **ret_list)
@@ -125,10 +126,9 @@ static size_t look_at_server(const struct weir__redis_url *url,
     else
         (void)snprintf(node->name, sizeof(node->name), "%s:%u", host->name,
                        (unsigned)host->port); /* cut */
+    copy(node->why, sizeof(node->why), weir__slice_str(why));
     if (probe != NULL)
         look_at(node, probe);
-    else
-        copy(node->why, sizeof(node->why), weir__slice_str(why));
     return 1;
 }
 
@@ -139,13 +139,19 @@ static size_t look(const struct weir__redis_url *url,
     struct weir__probe *probe = NULL;
     struct weir_error err = {0};
     size_t count;
+    int rc;
 
     if (weir__probe_open(url, LIMIT_MS, &probe, &err) != WEIR_OK)
         return look_at_server(url, NULL, err.text, ret_list);
-    if (weir__members_open(url, probe, &members, &err) == WEIR_OK)
+    rc = weir__members_open(url, probe, &members, &err);
+    if (rc == WEIR_OK && members.count == 0)
+        rc = weir__error_set(&err, WEIR_ESERVER,
+                             "no node of its cluster has slots");
+    if (rc == WEIR_OK)
         count = look_at_members(&members, ret_list);
     else
-        count = look_at_server(url, probe, "", ret_list);
+        count = look_at_server(url, probe, rc == WEIR_ENOTFOUND ? "" : err.text,
+                               ret_list);
     weir__members_close(&members);
     weir__probe_close(probe);
     return count;

@@ -14,7 +14,7 @@ struct weir__node {
     char name[280]; /* "10.0.0.7:6379", "unix:/run/redis.sock" */
     bool is_up;
     bool is_primary;
-    char why[160];    /* it is not up; else "" */
+    char why[200];    /* it is not up, or its cluster is not known; or "" */
     char version[48]; /* "redis 7.0.15" */
     uint64_t replicas, clients;
     uint64_t memory_bytes, memory_max_bytes; /* maximum 0: none is set */

@@ -5,8 +5,9 @@ cluster."""
 import time
 
 from cluster import SLOTS, Cluster, Fake, ask, bulk, slot_of
-from e2e import expect, expect_in, test
+from e2e import await_line, eventually, expect, expect_in, kill, test
 from redis_server import use_good_plugins
+from web import Web
 
 
 def examine(place, code, *args):
@@ -133,6 +134,28 @@ def versions_and_clocks_that_differ_are_found(place):
     expect_finding(found, "cluster", None, "ok")
     for node in nodes:
         node.close()
+
+
+@test
+def a_map_that_cannot_be_read_is_no_lone_server(place):
+    node = Told("7.0.15", 0)
+    url = "redis://127.0.0.1:%d" % node.port
+    why = "whether 127.0.0.1 port %d is a node of a cluster is not known: " \
+        "the answer to CLUSTER SLOTS is wrong: range 1 ends before it begins" \
+        % node.port
+    node.slots = [(5, 4, "127.0.0.1", node.port)]
+    found = examine(place, 0, "--redis", url)
+    expect_finding(found, "cluster", None, "warning", why,
+                   "see what redis-cli CLUSTER SLOTS says there")
+    worker = place.work(place.echo("t"), flags=("--redis", url))
+    await_line(worker, "warn redis: %s; no other server was checked" % why)
+    kill(worker)
+    place.env["WEIR_REDIS"] = url
+    web = Web(place)
+    told = eventually(lambda: web.get("/api/nodes").json["nodes"], "a node")[0]
+    expect([True, why], [told["up"], told["why"]])
+    kill(web.process)
+    node.close()
 
 
 @test

@@ -96,6 +96,12 @@ bool weir__error_is_no_cluster(const char *text)
     return strstr(text, "cluster support disabled") != NULL;
 }
 
+bool weir__error_hides_cluster(const char *text)
+{
+    return weir__error_is_no_cluster(text) || strncmp(text, "NOPERM", 6) == 0 ||
+           strstr(text, "unknown command") != NULL;
+}
+
 enum weir__error_class weir__error_classify(const char *text)
 {
     enum weir__error_class class = class_of_code(weir__error_core(text));

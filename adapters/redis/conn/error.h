@@ -31,6 +31,10 @@ bool weir__error_is_no_database(const char *text);
 /* The answer to a question for the cluster of a server that is in none. */
 bool weir__error_is_no_cluster(const char *text);
 
+/* That, or CLUSTER SLOTS may not be asked: a user of a plain server needs no
+ * right to it, and weir doctor tells. */
+bool weir__error_hides_cluster(const char *text);
+
 /* The text from its own code on, where a script's error is around it. */
 const char *weir__error_core(const char *text);
 

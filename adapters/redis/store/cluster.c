@@ -213,7 +213,8 @@ static bool take_map(struct weir__server *server,
                                &err) != WEIR_OK) {
         if (!cluster->is_told)
             weir__log(server->store->options.log, WEIR_LEVEL_WARN,
-                      "redis: no map of the cluster: %s", err.text);
+                      "redis: no map of the cluster of %s port %u: %s",
+                      server->host.name, server->host.port, err.text);
         cluster->is_told = true;
         return false;
     }
@@ -454,7 +455,8 @@ const char *weir__cluster_slots(const struct redisReply *reply, void *arg)
         drop_map(cluster);
     if (cluster->map != NULL)
         want_map(cluster);
-    else if (reply->type != REDIS_REPLY_ERROR)
+    else if (reply->type != REDIS_REPLY_ERROR ||
+             !weir__error_hides_cluster(reply->str))
         (void)take_map(server, reply);
     else if (server->store->url.host_count > 1 &&
              weir__error_is_no_cluster(reply->str))

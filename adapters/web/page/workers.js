@@ -104,10 +104,10 @@ function nodesView() {
       : table('Nodes', [
         {name: 'Node', cls: 'name', bare: true, cell: (node) =>
           foreign(node.name, 'id')},
-        {name: 'State', cell: (node) => node.up
+        {name: 'State', cell: (node) => [node.up
           ? h('span', {class: 'badge good'}, '● up')
-          : [h('span', {class: 'badge bad'}, '▲ away'), ' ',
-            foreign(node.why || '')]},
+          : h('span', {class: 'badge bad'}, '▲ away'), ' ',
+        foreign(node.why || '')]},
         {name: 'Role', cell: (node) => visible(node.role || '–')},
         {name: 'Version', cell: (node) => visible(node.version || '–')},
         {name: 'Replicas', cls: 'num', cell: (node) => String(node.replicas) +
