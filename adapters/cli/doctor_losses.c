@@ -263,10 +263,100 @@ static void look_at_bounded(struct search *search, struct words *words,
     note_found(search, "groups with events have no turn", "they have one now");
 }
 
+/* What doctor reads of `meta`. */
+struct known {
+    bool has_losses;
+    bool was_restored; /* from other keys (lib/restore.lua) */
+    char kind[16];     /* "": `meta` does not say */
+};
+
+static bool read_meta(struct search *search, struct words *words,
+                      struct known *ret_known)
+{
+    const char *text, *kind, *restored;
+
+    words->count = words->key_count = 0;
+    put(words, "HMGET");
+    put_key(search, words, "meta", "");
+    put(words, "lost");
+    put(words, "kind");
+    put(words, "restored");
+    if (!ask(search, words, &text))
+        return false;
+    ret_known->has_losses = text[0] != '\n';
+    kind = text + strcspn(text, "\n") + 1;
+    (void)snprintf(ret_known->kind, sizeof(ret_known->kind), "%.*s",
+                   (int)strcspn(kind, "\n"), kind); /* cut */
+    restored = kind + strcspn(kind, "\n") + 1;
+    ret_known->was_restored = restored[0] != '\0' && restored[0] != '\n';
+    return true;
+}
+
+/* Is a key there that a topic without `meta` cannot have? */
+static bool has_other_keys(struct search *search, struct words *words)
+{
+    static const char *const keys[] = {"wait", "run",  "ids",    "options",
+                                       "rot",  "hot",  "out",    "fifo",
+                                       "held", "past", "parked", "dead"};
+    const char *text;
+
+    words->count = words->key_count = 0;
+    put(words, "EXISTS");
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+        put_key(search, words, keys[i], "");
+    return ask(search, words, &text) && text[0] != '0';
+}
+
+static bool run_find(struct search *search, struct words *words)
+{
+    const char *text;
+
+    begin_script(words, &weir__script_external_find, "2");
+    put_key(search, words, "meta", "");
+    put_key(search, words, "options", "");
+    return ask(search, words, &text);
+}
+
+/* With --mend other keys tell what `meta` had, as far as they can. */
+static void look_at_meta(struct search *search, struct words *words,
+                         struct known *known)
+{
+    char advice[64 + WEIR_MAX_TOPIC];
+    const char *text;
+    bool is_unknown = known->kind[0] == '\0';
+
+    if (is_unknown ? !has_other_keys(search, words) : !known->was_restored)
+        return;
+    if (search->mends &&
+        (!run_find(search, words) || !read_meta(search, words, known)))
+        return;
+    is_unknown = known->kind[0] == '\0';
+    if (search->mends && !is_unknown) {
+        words->count = words->key_count = 0;
+        put(words, "HDEL");
+        put_key(search, words, "meta", "");
+        put(words, "restored");
+        (void)ask(search, words, &text);
+    }
+    search->affected++;
+    (void)snprintf(advice, sizeof(advice),
+                   search->mends ? "weir topic set %s kind=KIND"
+                                 : "pause it again if it was paused, then "
+                                   "weir doctor --mend %s",
+                   search->topic); /* fits */
+    weir__doctor_note(search->doctor, "losses",
+                      search->mends && !is_unknown ? WEIR__HEALTH_OK
+                                                   : WEIR__HEALTH_WARNING,
+                      advice, "topic %s: its key meta %s", search->topic,
+                      is_unknown ? "is lost"
+                                 : "was lost: totals began again, and a pause "
+                                   "ended");
+}
+
 static void look_at_topic(struct search *search, struct words *words,
                           const char *topic)
 {
-    const char *text;
+    struct known known = {0};
 
     search->topic = topic;
     search->lost = 0;
@@ -274,18 +364,14 @@ static void look_at_topic(struct search *search, struct words *words,
         search->members, weir__cluster_slot_of_topic(weir__slice_str(topic)));
     if (search->probe == NULL)
         return; /* that its node is away was said already */
-    words->count = words->key_count = 0;
-    put(words, "HMGET");
-    put_key(search, words, "meta", "");
-    put(words, "lost");
-    put(words, "kind");
-    if (!ask(search, words, &text))
+    if (!read_meta(search, words, &known))
         return;
     search->topics++;
-    if (strstr(text, "\ndelay") != NULL)
-        look_at_delay(search, words, text[0] != '\n');
-    else if (strstr(text, "\nbounded") != NULL)
-        look_at_bounded(search, words, text[0] != '\n');
+    look_at_meta(search, words, &known);
+    if (strcmp(known.kind, "delay") == 0)
+        look_at_delay(search, words, known.has_losses);
+    else if (strcmp(known.kind, "bounded") == 0)
+        look_at_bounded(search, words, known.has_losses);
 }
 
 /* --- all topics ----------------------------------------------------------- */

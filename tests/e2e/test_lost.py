@@ -244,6 +244,40 @@ def doctor_needs_a_topic_to_mend(place):
     place.weir("doctor", "--mend", "--acl", "t").expect_complaint(2, "--acl")
 
 
+@test
+def doctor_names_a_topic_whose_meta_was_lost(place):
+    place.add_lines("t", 3)
+    redis = server(place)
+    redis("DEL", "weir:{t}:meta")
+    expect([("warning", "topic t: its key meta is lost")], losses(place))
+    place.expect_stats("t", ready=3, running=0)
+    (status, text), = losses(place)
+    expect("warning", status)
+    expect_in("its key meta was lost: totals began again", text)
+    (status, text), = losses(place, "--mend", "t")
+    expect("ok", status)
+    expect([("ok", "none found in 1 topic")], losses(place))
+    redis("DEL", "weir:{t}:meta")
+    expect("ok", losses(place, "--mend", "t")[0][0])
+    place.drain(place.echo())
+    place.expect_stats("t", ready=0, done_total=3)
+
+
+@test
+def a_topic_whose_meta_was_lost_is_there_and_keeps_its_kind(place):
+    place.add_lines("t", 3)
+    redis = server(place)
+    redis("DEL", "weir:{t}:meta")
+    place.weir("topic", "set", "t", "kind=list").expect_complaint(
+        2, "stays of kind delay")
+    redis("DEL", "weir:{t}:meta")
+    place.ok("pause", "t")
+    place.ok("resume", "t")
+    place.expect_stats("t", ready=3)
+    place.drain(place.echo())
+    expect(3, len(place.lines("out")))
+
+
 # --- eviction -----------------------------------------------------------------
 
 @test

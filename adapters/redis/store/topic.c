@@ -427,7 +427,7 @@ static void on_kind(struct weir__request *request, int code,
     struct weir_slice kind = {0};
 
     weir__topic_log_error(call->topic, "kind", code, reply);
-    if (code == WEIR_OK && !weir__reply_str(reply, 0, &kind))
+    if (code == WEIR_OK && (!weir__reply_str(reply, 0, &kind) || kind.len == 0))
         code = WEIR_ENOTFOUND;
     /* hiredis adds a NUL */
     call->fn.kind(code, code == WEIR_OK ? (const char *)kind.ptr : NULL,
@@ -445,12 +445,10 @@ int weir__topic_kind(struct weir__store_topic *topic, weir_kind_fn fn,
     if (rc < 0)
         return rc;
     call->fn.kind = fn;
-    weir__resp_command(&bytes, 3);
-    weir__resp_str(&bytes, "HMGET");
-    weir__prefix_key(&bytes, &topic->prefix, "meta");
-    weir__resp_str(&bytes, "kind");
-    weir__place_send(topic->place, &bytes, NULL, WEIR__SEND_AGAIN,
-                     &call->request);
+    weir__resp_eval(&bytes, &weir__script_external_find, 2, 0);
+    weir__prefix_keys(&bytes, &topic->prefix, "meta options");
+    weir__place_send(topic->place, &bytes, &weir__script_external_find,
+                     WEIR__SEND_AGAIN, &call->request);
     return WEIR_OK;
 }
 

@@ -75,7 +75,7 @@ const struct fault faults[] = {
     {"another kind is let in", SCRIPT_ADD,
      "if known[1] and known[1] ~= kind then", "if false then"},
     {"the index begins small", SCRIPT_ADD,
-     "call('HSET', ids, '!', string.rep('-', 65))", ""},
+     "redis.call('HSET', ids, '!', kind .. string.rep('-', 65 - #kind))", ""},
     /* --- claim ---------------------------------------------------------- */
     {"a node splits in the middle", SCRIPT_CLAIM,
      "while size * 2 < hi - lo + 1 do size = size * 2 end",

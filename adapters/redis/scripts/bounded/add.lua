@@ -36,7 +36,11 @@ local known = call('HMGET', meta, 'kind', 'bounds', 'parts', 'strayed')
 if known[1] and known[1] ~= kind then return { -1, known[1] } end
 wrong = bad_word('the kind', kind, 'bounded')
 if wrong then return wrong end
-if not known[1] then call('HSET', meta, 'kind', kind) end
+if not known[1] then
+  --#include topic
+  known[1] = topic_kind(meta, nil, kind)
+  if known[1] ~= kind then return { -1, known[1] } end
+end
 
 local said = said_before(seen, call_slot, number, whole)
 if said then

@@ -54,7 +54,11 @@ if wrong then return wrong end
 if ARGV[8] ~= '' and not string.find(ARGV[8], BOUNDS_FORM) then
   return redis.error_reply('ERR the bounds are none')
 end
-if not known[4] then call('HSET', meta, 'kind', ARGV[2]) end
+if not known[4] then
+  --#include topic
+  known[4] = topic_kind(meta, nil, ARGV[2])
+  if known[4] ~= ARGV[2] then return { -1, known[4] } end
+end
 needs_no_room(lease)
 local grace = 0 -- until then no lease ends
 if known[6] ~= own then

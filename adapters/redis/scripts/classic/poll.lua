@@ -29,7 +29,8 @@ for i = 6, #ARGV, 2 do
           bad_number('the index of a consumer', ARGV[i], 0, MOST_JOBS)
 end
 if wrong then return wrong end
-topic_kind(meta, ids, ARGV[1])
+stored = topic_kind(meta, ids, ARGV[1])
+if stored ~= ARGV[1] then return { -1, stored } end
 needs_no_room(alive)
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)

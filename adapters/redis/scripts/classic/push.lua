@@ -26,7 +26,8 @@ for i = 4, #ARGV, 3 do
           redis.error_reply('ERR an id is none') or nil
 end
 if wrong then return wrong end
-topic_kind(meta, ids, ARGV[2])
+stored = topic_kind(meta, ids, ARGV[2])
+if stored ~= ARGV[2] then return { -1, stored } end
 local time = call('TIME')
 local now = time[1] * 1000 + floor(time[2] / 1000)
 local due = now + delay_of(options, meta, ARGV[3])

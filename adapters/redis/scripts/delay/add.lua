@@ -78,7 +78,8 @@ end
 call('ZCARD', wait) -- as types.lua says
 if not known[1] then
   --#include topic
-  topic_kind(meta, ids, kind)
+  local stored = topic_kind(meta, ids, kind)
+  if stored ~= kind then return { -1, stored } end
 end
 
 -- How many more jobs may wait; nil: no bound.

@@ -53,7 +53,8 @@ if kind ~= 'delay' then
 end
 if not known[1] then
   --#include topic
-  topic_kind(meta, ids, kind)
+  local stored = topic_kind(meta, ids, kind)
+  if stored ~= kind then return { -1, stored } end
 end
 call('ZCARD', wait) -- as types.lua says; the first job asks the others
 call('HLEN', due_key)

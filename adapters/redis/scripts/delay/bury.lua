@@ -22,12 +22,13 @@ if not string.find(died, '^%d+$') or #died > 13 then
 end
 needs_hashes(ids, rec)
 needs_zsets(dead)
-local stored = call('HGET', meta, 'kind')
-if stored and stored ~= kind then return { -1, stored } end
 if kind ~= 'delay' then
+  local stored = call('HGET', meta, 'kind')
+  if stored and stored ~= kind then return { -1, stored } end
   return redis.error_reply('ERR dead jobs are of topics of the kind delay')
 end
-topic_kind(meta, ids, kind)
+local stored = topic_kind(meta, ids, kind)
+if stored ~= kind then return { -1, stored } end
 local place = call('HGET', ids, id)
 if place and not is_lost(string.sub(ids, 1, -4), place, id) then return 0 end
 -- The index comes last: should this end in between, a repeat does it again.

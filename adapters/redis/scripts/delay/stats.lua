@@ -42,8 +42,14 @@ local fields = { 'added', 'claimed', 'settled', 'retried', 'snoozed', 'failed',
                  'expired', 'returned', 'crashed', 'dropped', 'delwait',
                  'delrun', 'ready', 'requeued', 'mark', 'mixed_mark', 'kind',
                  'paused', 'mixed', 'ticks', 'limits', 'lanes', 'laned_mark',
-                 'lost' }
+                 'lost', 'restored' }
 local values = call('HMGET', meta, unpack(fields))
+if not values[17] then
+  --#include topic
+  if pcall(topic_kind, meta, sub(wait, 1, -5) .. 'ids') then -- no replica
+    values = call('HMGET', meta, unpack(fields))
+  end
+end
 for i = 1, 16 do
   total[fields[i]] = number_of(values[i], i > 14 and -1 or 0)
 end
@@ -173,6 +179,10 @@ local moved = total.retried + total.snoozed
 local waiting = total.added + moved + total.returned + total.requeued -
                 total.claimed - total.delwait
 local running = total.claimed - total.settled - total.returned - total.delrun
+if values[25] then -- restore.lua counts so many nodes at most
+  waiting = math.max(waiting, call('ZCARD', wait))
+  running = math.max(running, call('ZCARD', sub(wait, 1, -5) .. 'run'))
+end
 local lost = number_of(values[24])
 
 -- What is counted where nothing is was lost with the key. Returns whether that

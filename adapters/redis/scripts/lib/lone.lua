@@ -17,11 +17,9 @@ refused = nil
 -- at, but where the topic is new.
 if call_slot or not known[1] then call('ZCARD', wait) end
 if known[1] ~= kind then
-  if known[1] then
-    refused = known[1]
-    break
-  end
-  rare().topic_kind(meta, ids, kind)
+  refused = known[1] or rare().topic_kind(meta, ids, kind)
+  if refused ~= kind then break end
+  refused = nil
 end
 local due = now
 if when ~= 'r0' then -- what nearly all say, which is now

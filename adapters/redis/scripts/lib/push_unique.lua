@@ -53,7 +53,8 @@ local function push_unique(is_own)
 
   if not known[1] then
     --#include topic
-    topic_kind(meta, ids, kind)
+    local stored = topic_kind(meta, ids, kind)
+    if stored ~= kind then return { 'kind', stored } end
   end
   local due = tonumber(sub(when, 2))
   if string.byte(when) == 114 then due = due + now end

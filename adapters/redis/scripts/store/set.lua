@@ -100,7 +100,10 @@ for i = 2, #ARGV, 2 do
   else
     call('HSET', options, name, value)
   end
-  if name == 'kind' and value ~= '' then call('HSET', meta, 'kind', value) end
+  if name == 'kind' and value ~= '' then
+    call('HSET', meta, 'kind', value)
+    call('HSET', ids, '!', value .. string.rep('-', 65 - #value)) -- topic.lua
+  end
   if name == 'max_pending' then
     if tonumber(value) then
       call('HSET', meta, 'max_pending', value)
