@@ -298,6 +298,7 @@ static void tell_loss(struct weir__store_topic *topic, enum weir__loss loss,
         "claimed jobs cannot be read and never run",
         ("verdicts came too late or were not taken; a retry or death that was "
          "logged of these jobs may not happen"),
+        "jobs for other topics are lost, their packs in the outbox are gone",
     };
 
     _Static_assert(sizeof(hows) / sizeof(hows[0]) == WEIR__LOSSES, "for each");

@@ -20,7 +20,8 @@
  * adds nothing. The worker that settled sends it at once; every worker of the
  * source does that for old entries when it starts and every few seconds. A pack
  * goes before its entry: an entry without a pack is removed, and no pack stays
- * behind.
+ * behind. If the target does not know that call slot the pack was lost, and its
+ * jobs are counted in `lost`.
  *
  * An entry is a msgpack array: 1, target, kind, call slot, number, jobs, header
  * length, when (lib/due.lua, a time), one byte for each slot whose verdict was

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "adapters/redis/store/relay.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "adapters/msgpack/record.h"
-#include "adapters/msgpack/scan.h"
 #include "adapters/redis/pack.h"
 #include "adapters/redis/store/cluster.h"
 #include "adapters/redis/store/kind.h"
@@ -14,140 +12,7 @@
 #include "core/mem.h"
 #include "core/text.h"
 
-enum { CALL_SLOT_MAX = 64 };
-
-#define NUMBER_MAX UINT64_C(999999999999999) /* as the add script has it */
-
 #define TOLD_NS INT64_C(1000000000)
-
-/* --- entries ------------------------------------------------------------ */
-
-/* Takes one value after the other. */
-struct reader {
-    struct weir_slice rest;
-    bool failed;
-};
-
-static struct weir_value read_value(struct reader *reader)
-{
-    struct weir_value value;
-    size_t len = weir__msgpack_head(reader->rest, &value);
-
-    reader->rest.ptr += len;
-    reader->rest.len -= len;
-    return value;
-}
-
-static struct weir_slice read_str(struct reader *reader, size_t most)
-{
-    struct weir_value value = read_value(reader);
-
-    if (value.type == WEIR_TYPE_STR && value.as.bytes.len <= most)
-        return value.as.bytes;
-    reader->failed = true;
-    return (struct weir_slice){0};
-}
-
-static uint64_t read_uint(struct reader *reader, uint64_t most)
-{
-    struct weir_value value = read_value(reader);
-
-    if (value.type == WEIR_TYPE_INT && value.as.i64 >= 0 &&
-        (uint64_t)value.as.i64 <= most)
-        return (uint64_t)value.as.i64;
-    reader->failed = true;
-    return 0;
-}
-
-/* In order, and fewer than all. */
-static bool is_gone_sound(const struct weir__relay *relay)
-{
-    for (size_t i = 0; i < relay->gone.len; i++)
-        if (relay->gone.ptr[i] >= relay->jobs ||
-            (i > 0 && relay->gone.ptr[i] <= relay->gone.ptr[i - 1]))
-            return false;
-    return relay->gone.len < relay->jobs;
-}
-
-static int read_entry(struct weir__relay *relay, size_t len)
-{
-    struct reader reader = {.rest = {relay->entry, len}};
-    struct weir_value head;
-    struct weir_slice kind;
-
-    if (weir__msgpack_check(reader.rest) != WEIR_OK)
-        return WEIR_EMALFORMED;
-    head = read_value(&reader);
-    if (head.type != WEIR_TYPE_ARRAY || head.as.count < 10)
-        return WEIR_EMALFORMED;
-    if (read_uint(&reader, UINT64_MAX) != 1)
-        return reader.failed ? WEIR_EMALFORMED : WEIR_ENEWER;
-    relay->target = read_str(&reader, WEIR_MAX_TOPIC);
-    kind = read_str(&reader, WEIR_MAX_TOPIC);
-    relay->call_slot = read_str(&reader, CALL_SLOT_MAX);
-    relay->number = read_uint(&reader, NUMBER_MAX);
-    relay->jobs = read_uint(&reader, WEIR__SLOTS_MAX);
-    relay->header_len = read_uint(&reader, UINT32_MAX);
-    relay->when = read_str(&reader, SIZE_MAX);
-    relay->gone = read_str(&reader, WEIR__SLOTS_MAX);
-    relay->second = read_str(&reader, WEIR__SEQ_LEN);
-    if (reader.failed || relay->call_slot.len < 2 ||
-        relay->call_slot.ptr[0] != '!' || !is_gone_sound(relay) ||
-        weir__topic_check(relay->target, NULL) != WEIR_OK ||
-        (relay->second.len > 0 &&
-         (relay->second.len != WEIR__SEQ_LEN ||
-          !weir__seq_is_sound((const char *)relay->second.ptr))))
-        return WEIR_EMALFORMED;
-    return weir__slice_equal(kind, weir__slice_str("delay")) ? WEIR_OK
-                                                             : WEIR_ENEWER;
-}
-
-int weir__relay_new(struct weir__relays *box, const char *seq,
-                    struct weir_slice entry, struct weir__relay **ret_relay)
-{
-    struct weir__relay *relay = weir__mem_new(sizeof(*relay) + entry.len);
-    int rc;
-
-    if (relay == NULL)
-        return WEIR_ENOMEM;
-    relay->request.store = box->topic->store;
-    relay->box = box;
-    memcpy(relay->seq, seq, WEIR__SEQ_LEN);
-    memcpy(relay->entry, entry.ptr, entry.len);
-    rc = read_entry(relay, entry.len);
-    if (rc == WEIR_OK)
-        relay->place = weir__place_of_topic(box->topic->store, relay->target);
-    if (rc == WEIR_OK && relay->place == NULL)
-        rc = WEIR_ENOMEM;
-    if (rc == WEIR_OK)
-        *ret_relay = relay;
-    else
-        weir__relay_free(relay);
-    return rc;
-}
-
-void weir__relay_free(struct weir__relay *relay)
-{
-    weir__buf_fini(&relay->pack);
-    weir__mem_free(relay);
-}
-
-void weir__relays_write(struct weir__buf *list, const struct weir__redis *store,
-                        const char *target, uint32_t call_slot,
-                        const char *second)
-{
-    char text[CALL_SLOT_MAX];
-    int len = snprintf(text, sizeof(text), "!%s%" PRIu32,
-                       store->call_slots.name, call_slot);
-
-    WEIR_ASSERT(len > WEIR__SEQ_LEN && (size_t)len < sizeof(text));
-    weir__pack_array(list, 5);
-    weir__pack_str(list, target, strlen(target));
-    weir__pack_str(list, "delay", strlen("delay"));
-    weir__pack_str(list, text, (size_t)len);
-    weir__pack_uint(list, store->seqs.last);
-    weir__pack_str(list, second, strlen(second));
-}
 
 /* It is not to be in the other topic, or is. */
 static bool is_gone(const struct weir__relay *relay, size_t slot)
@@ -284,10 +149,32 @@ static void on_dead(struct weir__request *request, int code,
     on_removed(request, code, reply);
 }
 
+/* A call of the kind's script; `rest` arguments follow. */
+static void write_undeliverable(struct weir__buf *bytes,
+                                const struct weir__relay *relay, size_t rest)
+{
+    const struct weir__store_topic *topic = relay->box->topic;
+
+    weir__resp_eval(bytes, topic->kind->undeliverable, 6, 2 + rest);
+    weir__prefix_keys(bytes, &topic->prefix, topic->kind->undeliverable_keys);
+    weir__prefix_outgoing(bytes, &topic->prefix, relay->seq);
+    weir__resp_bytes(bytes, weir__slice_of(relay->seq, WEIR__SEQ_LEN));
+    weir__resp_int(bytes, topic->options->max_dead);
+}
+
+static void send_undeliverable(struct weir__relay *relay,
+                               struct weir__buf *bytes)
+{
+    const struct weir__store_topic *topic = relay->box->topic;
+
+    weir__place_send(topic->place, bytes, topic->kind->undeliverable,
+                     WEIR__SEND_AGAIN, &relay->request);
+    weir__place_flush(topic->place);
+}
+
 /* They die in the source. A pack that cannot be read has no jobs. */
 static void keep_dead(struct weir__relay *relay, const char *why)
 {
-    const struct weir__store_topic *topic = relay->box->topic;
     struct weir__pack pack = {.count = 0};
     struct weir__buf bytes = {0};
     char error[WEIR_MAX_TOPIC + 64];
@@ -305,16 +192,10 @@ static void keep_dead(struct weir__relay *relay, const char *why)
     WEIR_ASSERT(relay->gone.len < pack.count);
     jobs = relay->exist_count > 0 ? relay->exist_count
                                   : pack.count - relay->gone.len;
-    weir__resp_eval(&bytes, topic->kind->undeliverable, 6, 2 + 3 * jobs);
-    weir__prefix_keys(&bytes, &topic->prefix, topic->kind->undeliverable_keys);
-    weir__prefix_outgoing(&bytes, &topic->prefix, relay->seq);
-    weir__resp_bytes(&bytes, weir__slice_of(relay->seq, WEIR__SEQ_LEN));
-    weir__resp_int(&bytes, topic->options->max_dead);
+    write_undeliverable(&bytes, relay, 3 * jobs);
     write_jobs(&bytes, relay, &pack, error);
     relay->request.done = on_dead;
-    weir__place_send(topic->place, &bytes, topic->kind->undeliverable,
-                     WEIR__SEND_AGAIN, &relay->request);
-    weir__place_flush(topic->place);
+    send_undeliverable(relay, &bytes);
 }
 
 /* --- adding --------------------------------------------------------------- */
@@ -348,8 +229,8 @@ static void stage(const struct weir__relay *relay,
 /* What one call of the add script says. */
 struct relay_add {
     const char *seq;
-    const struct weir__buf *pack;
-    const char *call_slot_end; /* tells the second pack's call slot */
+    const struct weir__buf *pack; /* NULL: only ask whether it was added */
+    const char *call_slot_end;    /* tells the second pack's call slot */
     uint64_t jobs, header_len;
     struct weir_slice gone;
 };
@@ -358,11 +239,12 @@ static void send_add(struct weir__relay *relay, const struct relay_add *add)
 {
     struct weir__buf bytes = {0};
     struct weir__prefix target;
-    char call_slot[CALL_SLOT_MAX + 4];
+    char call_slot[WEIR__RELAY_SLOT_MAX + 4];
     bool is_laned = relay->when.len > 0 && relay->when.ptr[0] == 'l';
 
     weir__prefix_init(&target, relay->request.store, relay->target);
-    stage(relay, &target, add->seq, add->pack);
+    if (add->pack != NULL)
+        stage(relay, &target, add->seq, add->pack);
     (void)snprintf(call_slot, sizeof(call_slot), "%.*s%s",
                    (int)relay->call_slot.len,
                    (const char *)relay->call_slot.ptr, add->call_slot_end);
@@ -501,15 +383,49 @@ static void on_added(struct weir__request *request, int code,
     remove_entry(relay);
 }
 
-static void add(struct weir__relay *relay)
+static void on_lost(struct weir__request *request, int code,
+                    const struct redisReply *reply)
 {
-    WEIR_ASSERT(relay->pack.len > 0 && relay->gone.len < relay->jobs);
+    const struct weir__relay *relay = relay_of(request);
+
+    if (code == WEIR_OK && reply->type == REDIS_REPLY_ARRAY)
+        weir__topic_log_loss(relay->box->topic, WEIR__LOSS_OUTBOX,
+                             relay->jobs - relay->gone.len, relay->target);
+    on_removed(request, code, reply);
+}
+
+/* The entry has no pack. The target tells by the call slot whether its jobs
+ * were added; else they are lost. */
+static void on_asked(struct weir__request *request, int code,
+                     const struct redisReply *reply)
+{
+    struct weir__relay *relay = relay_of(request);
+    struct weir__buf bytes = {0};
+    enum answer answer =
+        code == WEIR_OK ? read_answer(relay, reply) : NO_ANSWER;
+
+    weir__topic_log_error(relay->box->topic, "relay", code, reply);
+    if (answer == ADDED) {
+        remove_entry(relay);
+    } else if (answer == NO_ANSWER) {
+        weir__relays_put_off(relay);
+    } else {
+        write_undeliverable(&bytes, relay, 1);
+        weir__resp_int(&bytes, (int64_t)(relay->jobs - relay->gone.len));
+        relay->request.done = on_lost;
+        send_undeliverable(relay, &bytes);
+    }
+}
+
+static void add(struct weir__relay *relay, const struct weir__buf *pack)
+{
+    WEIR_ASSERT(relay->gone.len < relay->jobs);
     relay->exist_count = 0;
     memset(relay->exist, 0, sizeof(relay->exist));
-    relay->request.done = on_added;
+    relay->request.done = pack != NULL ? on_added : on_asked;
     send_add(relay, &(struct relay_add){
                         .seq = relay->seq,
-                        .pack = &relay->pack,
+                        .pack = pack,
                         .call_slot_end = "",
                         .jobs = relay->jobs,
                         .header_len = relay->header_len,
@@ -529,15 +445,15 @@ static void on_pack(struct weir__request *request, int code,
         weir__relays_put_off(relay);
         return;
     }
-    if (reply->type != REDIS_REPLY_STRING) { /* it went before */
-        remove_entry(relay);
+    if (reply->type != REDIS_REPLY_STRING) { /* it is lost, or went before */
+        add(relay, NULL);
         return;
     }
     weir__buf_append(&relay->pack, reply->str, (size_t)reply->len);
     if (relay->pack.failed)
         weir__relays_put_off(relay);
     else
-        add(relay);
+        add(relay, &relay->pack);
 }
 
 static void fetch(struct weir__relay *relay)
@@ -557,7 +473,7 @@ void weir__relay_send(struct weir__relay *relay)
 {
     WEIR_ASSERT(!relay->is_waiting && relay->box->sending > 0);
     if (relay->pack.len > 0)
-        add(relay);
+        add(relay, &relay->pack);
     else
         fetch(relay);
 }

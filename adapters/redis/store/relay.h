@@ -7,6 +7,8 @@
 
 #include "adapters/redis/store/outbox.h"
 
+enum { WEIR__RELAY_SLOT_MAX = 64 }; /* bytes of the name of a call slot */
+
 struct weir__relay {
     struct weir__request request; /* first */
     struct weir__relays *box;

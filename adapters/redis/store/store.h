@@ -51,12 +51,13 @@ struct weir__prefix {
     size_t len;
 };
 
-/* Claimed jobs do not run although they have no verdict, or verdicts have no
- * effect. */
+/* Claimed jobs do not run although they have no verdict, verdicts have no
+ * effect, or jobs that verdicts brought do not reach their topic. */
 enum weir__loss {
     WEIR__LOSS_GONE,
     WEIR__LOSS_MALFORMED,
     WEIR__LOSS_VERDICTS,
+    WEIR__LOSS_OUTBOX,
     WEIR__LOSSES
 };
 

@@ -355,7 +355,7 @@ TEST(an_entry_whose_pack_is_none_goes_and_the_others_do_not_wait)
     add_jobs(host, 1);
     work(host, 1);
     host_close(host);
-    put_sound("000000000001", "!a"); /* without a pack: it was sent */
+    put_sound("000000000001", "!a"); /* without a pack */
     put_sound("000000000002", "!b");
     (void)redis_text(proc, "SET weir:{t}:o:000000000002 garbage");
     put_sound("000000000003", "!c");
@@ -367,6 +367,60 @@ TEST(an_entry_whose_pack_is_none_goes_and_the_others_do_not_wait)
     EXPECT_CONTAINS("t relay: WRONGTYPE", world_log);
     EXPECT_INT(1, redis_int(proc, "HEXISTS weir:{t}:relay 000000000003"));
     EXPECT_INT(0, redis_int(proc, "EXISTS weir:{t}:o:000000000002"));
+}
+
+static uint64_t lost(struct host *host)
+{
+    EXPECT_INT(WEIR_OK, host_stats(host));
+    return host->stats.lost_total;
+}
+
+/* Two verdicts brought one job each, which "one" does not take. */
+static struct host *record_two(void)
+{
+    struct host *host = host_open("w1");
+
+    fill();
+    add_jobs(host, 2);
+    work(host, 1);
+    work(host, 1);
+    EXPECT_INT(2, relaying(host));
+    EXPECT_INT(1, redis_int(proc, "COPY weir:{t}:relay weir:{t}:copy"));
+    host_close(host); /* the entries are anybody's now */
+    return host_open("w2");
+}
+
+TEST(a_job_whose_pack_in_the_outbox_was_lost_is_counted_and_logged)
+{
+    struct host *host = record_two();
+
+    EXPECT_INT(1, redis_int(proc, "EVAL %s 0",
+                            "return redis.call('DEL', "
+                            "redis.call('KEYS', 'weir:{t}:o:*')[1])"));
+    set_room("100");
+    await_left(host, 0);
+    EXPECT_INT(1, count_there());
+    EXPECT_INT(1, lost(host));
+    EXPECT_INT(2, host->stats.done_total);
+    EXPECT_INT(0, host->stats.running);
+    EXPECT_INT(0, host->stats.scheduled + host->stats.ready);
+    EXPECT_CONTAINS("t: 1 jobs for other topics are lost, their packs in the "
+                    "outbox are gone: one",
+                    world_log);
+}
+
+/* A worker dies between the two deletions. */
+TEST(an_entry_whose_jobs_are_there_goes_without_a_loss)
+{
+    struct host *host = record_two();
+
+    set_room("100");
+    await_left(host, 0);
+    EXPECT_INT(2, count_there());
+    EXPECT_STR("OK", redis_text(proc, "RENAME weir:{t}:copy weir:{t}:relay"));
+    await_left(host, 0);
+    EXPECT_INT(2, count_there());
+    EXPECT_INT(0, lost(host));
 }
 
 /* The verdict is refused as a whole: nothing of the job is lost. */

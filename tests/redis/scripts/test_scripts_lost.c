@@ -234,6 +234,27 @@ TEST(the_dead_are_dead_again_if_only_their_order_was_lost)
     EXPECT_STR("0 0 0", script_add('a', "x", "r0"));
 }
 
+TEST(what_was_lost_in_an_outbox_is_counted_once_and_is_not_done)
+{
+    static const char *const args[] = {"name", "5", "3", NULL};
+    static const char delay[] = "ids meta dead rec relay o:name",
+                      external[] = "meta dead held past relay o:name";
+
+    (void)script_add('a', "1", "r0");
+    (void)script_text("HSET weir:{t}:relay name entry");
+    EXPECT_STR("0 0",
+               script_run(&weir__script_delay_undeliverable, delay, args));
+    EXPECT_STR("0", script_run(&weir__script_delay_undeliverable, delay, args));
+    EXPECT_INT(3, script_stat("lost"));
+    EXPECT_INT(0, script_stat("done"));
+    EXPECT_INT(0, script_stat("running"));
+    EXPECT_INT(1, script_stat("waiting"));
+    (void)script_text("HSET weir:{t}:relay name entry");
+    EXPECT_STR("0 0", script_run(&weir__script_external_undeliverable, external,
+                                 args));
+    EXPECT_STR("6", redis_text(script_proc, "HGET weir:{t}:meta lost"));
+}
+
 /* --- what weir doctor finds ----------------------------------------------- */
 
 /* How many were lost of what this key has. */
