@@ -85,6 +85,26 @@ TEST(an_id_and_a_unique_key_are_free_if_the_pack_was_lost)
     }
 }
 
+TEST(a_unique_key_is_free_if_its_holder_was_lost_with_wait_or_run)
+{
+    static const char *const keys[] = {"wait", "run"};
+
+    for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+        (void)script_text("FLUSHALL");
+        EXPECT_STR("1", lane_add_under(1, "r0", "k", "reject until-done"));
+        if (i == 1)
+            EXPECT_STR("1", lane_claim("1", ""));
+        EXPECT_CONTAINS("0 0 512",
+                        lane_add_under(2, "r0", "k", "reject until-done"));
+        EXPECT_INT(1, redis_int(script_proc, "DEL weir:{t}:%s", keys[i]));
+        EXPECT_INT(1, script_stat("lost"));
+        EXPECT_STR("1", lane_add_under(3, "r0", "k", "reject until-done"));
+        EXPECT_CONTAINS("0 0 512",
+                        lane_add_under(4, "r0", "k", "reject until-done"));
+        EXPECT_STR("3", lane_claim("9", ""));
+    }
+}
+
 TEST(a_job_dies_here_if_the_pack_of_its_id_was_lost)
 {
     static const char *const args[] = {"delay", "x", "5", "record", NULL};

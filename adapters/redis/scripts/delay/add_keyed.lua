@@ -38,7 +38,7 @@ local function unstage(i)
 end
 
 local known = call('HMGET', meta, 'kind', 'revision', 'max_pending', 'mark',
-                   'mixed_mark', 'lanes', 'laned_mark')
+                   'mixed_mark', 'lanes', 'laned_mark', 'lost')
 local said = said_before(seen, call_slot, number, whole)
 if said then
   for i = 0, jobs - 1 do unstage(i) end

@@ -11,7 +11,7 @@ local function push_unique(is_own)
   local prefix = sub(wait, 1, -5)
   local unique, due_key = prefix .. 'unique', prefix .. 'due'
   local known = call('HMGET', meta, 'kind', 'revision', 'max_pending', 'mark',
-                     'mixed_mark', 'lanes', 'laned_mark')
+                     'mixed_mark', 'lanes', 'laned_mark', 'lost')
   if known[1] and known[1] ~= kind then return { 'kind', known[1] } end
   call('ZCARD', wait) -- as types.lua says
   call('HLEN', due_key)

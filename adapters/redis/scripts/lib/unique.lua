@@ -97,7 +97,7 @@ end
 local function waits(entry)
   if not entry.place and not is_there(entry) then return false end
   if entry.pack then
-    entry.node, entry.score = of_moved().find_node(entry)
+    entry.node, entry.score = of_moved().find_node(entry, wait)
   else
     entry.node = entry.seq .. '0000'
     entry.score = call('ZSCORE', wait, entry.node)
@@ -105,9 +105,18 @@ local function waits(entry)
   return entry.score
 end
 
+local function runs(entry)
+  local run = prefix .. 'run'
+  if entry.pack then return of_moved().find_node(entry, run) end
+  return call('ZSCORE', run, entry.node)
+end
+
 local function holds(entry)
   if entry.form == 't' then return now < entry.till end
-  return is_there(entry) and (entry.form == 'd' or waits(entry))
+  if not is_there(entry) then return false end
+  if entry.form == 'd' and not known[8] then return true end
+  -- Of a topic that lost jobs not all that have a pack are to be found.
+  return waits(entry) or entry.form == 'd' and runs(entry)
 end
 
 -- Delete a holder that waits.

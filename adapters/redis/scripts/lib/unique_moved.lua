@@ -38,11 +38,11 @@ local function moved()
     return false
   end
 
-  local function find_node(entry)
+  local function find_node(entry, key)
     local lo, hi = 0, entry.pack.last
     while true do
       local node = node_name(entry.place, lo, hi)
-      local score = call('ZSCORE', wait, node)
+      local score = call('ZSCORE', key, node)
       if score or lo == hi then return score and node, score end
       local half = left_size(lo, hi)
       if entry.slot < lo + half then hi = lo + half - 1 else lo = lo + half end
