@@ -209,28 +209,43 @@ static unsigned flags_of(const struct weir__relay *relay)
                : WEIR__SEND_AGAIN;
 }
 
-static void stage(const struct weir__relay *relay,
-                  const struct weir__prefix *target, const char *seq,
-                  const struct weir__buf *pack)
+/* Under its name in the target. The answer goes to `request.done`. */
+static void stage(struct weir__relay *relay, const struct weir__buf *pack)
 {
+    struct weir__prefix target;
     struct weir__buf bytes = {0};
 
+    weir__prefix_init(&target, relay->request.store, relay->target);
     weir__resp_command(&bytes, 6);
     weir__resp_str(&bytes, "SET");
-    weir__prefix_pack(&bytes, target, seq);
+    weir__prefix_pack(&bytes, &target, relay->name);
     weir__resp_bytes(&bytes, weir__buf_slice(pack));
     weir__resp_str(&bytes, "NX");
     weir__resp_str(&bytes, "PX");
     weir__resp_int(&bytes, WEIR__STAGED_MS);
     bytes.failed = bytes.failed || pack->failed;
-    weir__place_send(relay->place, &bytes, NULL, flags_of(relay), NULL);
+    weir__place_send(relay->place, &bytes, NULL, flags_of(relay),
+                     &relay->request);
+    weir__place_flush(relay->place);
+}
+
+/* False: the pack is not staged. Without an error its name is taken, maybe by
+ * another producer; the add is recognised by its call slot, so any name will
+ * do, and `relay` has a new one. */
+static bool is_staged(struct weir__relay *relay, int code,
+                      const struct redisReply *reply)
+{
+    weir__topic_log_error(relay->box->topic, "relay", code, reply);
+    if (code != WEIR_OK)
+        weir__relays_put_off(relay);
+    else if (reply->type == REDIS_REPLY_NIL)
+        weir__topic_next_seq(relay->box->topic, relay->name);
+    return code == WEIR_OK && reply->type != REDIS_REPLY_NIL;
 }
 
 /* What one call of the add script says. */
 struct relay_add {
-    const char *seq;
-    const struct weir__buf *pack; /* NULL: only ask whether it was added */
-    const char *call_slot_end;    /* tells the second pack's call slot */
+    const char *call_slot_end; /* tells the second pack's call slot */
     uint64_t jobs, header_len;
     struct weir_slice gone;
 };
@@ -243,14 +258,12 @@ static void send_add(struct weir__relay *relay, const struct relay_add *add)
     bool is_laned = relay->when.len > 0 && relay->when.ptr[0] == 'l';
 
     weir__prefix_init(&target, relay->request.store, relay->target);
-    if (add->pack != NULL)
-        stage(relay, &target, add->seq, add->pack);
     (void)snprintf(call_slot, sizeof(call_slot), "%.*s%s",
                    (int)relay->call_slot.len,
                    (const char *)relay->call_slot.ptr, add->call_slot_end);
     weir__resp_eval(&bytes, &weir__script_delay_add, 6u + is_laned, 8);
     weir__prefix_keys(&bytes, &target, "wait ids meta idle seen");
-    weir__prefix_pack(&bytes, &target, add->seq);
+    weir__prefix_pack(&bytes, &target, relay->name);
     if (is_laned)
         weir__prefix_key(&bytes, &target, "absent");
     weir__resp_bytes(&bytes, relay->target);
@@ -333,9 +346,12 @@ static void on_second_added(struct weir__request *request, int code,
         remove_entry(relay);
 }
 
+static void on_second_staged(struct weir__request *request, int code,
+                             const struct redisReply *reply);
+
 /* Dead jobs whose ids exist there go once more, without. The add is repeated
  * with the same answer, so this pack is the same each time. */
-static void send_second(struct weir__relay *relay)
+static void stage_second(struct weir__relay *relay)
 {
     struct weir__pack_job jobs[WEIR__SLOTS_MAX];
     struct weir__pack pack;
@@ -350,17 +366,28 @@ static void send_second(struct weir__relay *relay)
         remove_entry(relay);
         return;
     }
-    WEIR_ASSERT(count <= relay->jobs && relay->second.len == WEIR__SEQ_LEN);
+    WEIR_ASSERT(count <= relay->jobs && count == relay->exist_count);
     weir__pack_write(&second, jobs, count, false);
-    relay->request.done = on_second_added;
-    send_add(relay, &(struct relay_add){
-                        .seq = (const char *)relay->second.ptr,
-                        .pack = &second,
-                        .call_slot_end = "t",
-                        .jobs = count,
-                        .header_len = WEIR__PACK_HEAD,
-                    });
+    relay->request.done = on_second_staged;
+    stage(relay, &second);
     weir__buf_fini(&second);
+}
+
+static void on_second_staged(struct weir__request *request, int code,
+                             const struct redisReply *reply)
+{
+    struct weir__relay *relay = relay_of(request);
+
+    if (is_staged(relay, code, reply)) {
+        relay->request.done = on_second_added;
+        send_add(relay, &(struct relay_add){
+                            .call_slot_end = "t",
+                            .jobs = relay->exist_count,
+                            .header_len = WEIR__PACK_HEAD,
+                        });
+    } else if (code == WEIR_OK) {
+        stage_second(relay);
+    }
 }
 
 static void on_added(struct weir__request *request, int code,
@@ -372,7 +399,9 @@ static void on_added(struct weir__request *request, int code,
     if (!has_added(relay, code, reply))
         return;
     if (relay->exist_count > 0 && relay->second.len > 0) {
-        send_second(relay);
+        WEIR_ASSERT(relay->second.len == WEIR__SEQ_LEN);
+        memcpy(relay->name, relay->second.ptr, WEIR__SEQ_LEN);
+        stage_second(relay);
         return;
     }
     if (relay->exist_count > 0)
@@ -417,20 +446,37 @@ static void on_asked(struct weir__request *request, int code,
     }
 }
 
-static void add(struct weir__relay *relay, const struct weir__buf *pack)
+static void ask_add(struct weir__relay *relay)
 {
-    WEIR_ASSERT(relay->gone.len < relay->jobs);
     relay->exist_count = 0;
     memset(relay->exist, 0, sizeof(relay->exist));
-    relay->request.done = pack != NULL ? on_added : on_asked;
     send_add(relay, &(struct relay_add){
-                        .seq = relay->seq,
-                        .pack = pack,
                         .call_slot_end = "",
                         .jobs = relay->jobs,
                         .header_len = relay->header_len,
                         .gone = relay->gone,
                     });
+}
+
+static void on_staged(struct weir__request *request, int code,
+                      const struct redisReply *reply)
+{
+    struct weir__relay *relay = relay_of(request);
+
+    if (is_staged(relay, code, reply)) {
+        relay->request.done = on_added;
+        ask_add(relay);
+    } else if (code == WEIR_OK) {
+        stage(relay, &relay->pack); /* comes here again */
+    }
+}
+
+static void add(struct weir__relay *relay)
+{
+    WEIR_ASSERT(relay->pack.len > 0 && relay->gone.len < relay->jobs);
+    memcpy(relay->name, relay->seq, WEIR__SEQ_LEN);
+    relay->request.done = on_staged;
+    stage(relay, &relay->pack);
 }
 
 /* --- the pack ----------------------------------------------------------- */
@@ -446,14 +492,16 @@ static void on_pack(struct weir__request *request, int code,
         return;
     }
     if (reply->type != REDIS_REPLY_STRING) { /* it is lost, or went before */
-        add(relay, NULL);
+        memcpy(relay->name, relay->seq, WEIR__SEQ_LEN);
+        relay->request.done = on_asked;
+        ask_add(relay);
         return;
     }
     weir__buf_append(&relay->pack, reply->str, (size_t)reply->len);
     if (relay->pack.failed)
         weir__relays_put_off(relay);
     else
-        add(relay, &relay->pack);
+        add(relay);
 }
 
 static void fetch(struct weir__relay *relay)
@@ -473,7 +521,7 @@ void weir__relay_send(struct weir__relay *relay)
 {
     WEIR_ASSERT(!relay->is_waiting && relay->box->sending > 0);
     if (relay->pack.len > 0)
-        add(relay, &relay->pack);
+        add(relay);
     else
         fetch(relay);
 }

@@ -19,6 +19,7 @@ struct weir__relay {
     bool is_waiting; /* for the next try; without its pack */
     bool was_refused;
     char seq[WEIR__SEQ_LEN];
+    char name[WEIR__SEQ_LEN];    /* of the pack in the target */
     struct weir__buf pack;       /* empty: not here */
     bool exist[WEIR__SLOTS_MAX]; /* slots that the other topic did not take */
     size_t exist_count;

@@ -7,6 +7,7 @@
 
 #include "adapters/redis/conn/private.h"
 #include "adapters/redis/delay/private.h"
+#include "adapters/redis/store/relay.h"
 #include "core/text.h"
 #include "tests/redis/store/line_fixture.h"
 
@@ -194,6 +195,23 @@ static void lose_patience(struct host *host)
     host->topic->store->servers->commands->options.wait_ms = 20;
 }
 
+/* The server runs until the pack is staged in "one". The add has left when this
+ * returns, and no server reads it. */
+static void send_staged(struct host *host)
+{
+    const struct weir__relay *relay =
+        weir__delay_topic_of(host->topic)->outbox.relays;
+    void (*done)(struct weir__request *, int, const struct redisReply *) =
+        relay->request.done;
+
+    redis_kill(proc, SIGCONT);
+    while (redis_int(proc, "EVAL %s 0",
+                     "return #redis.call('KEYS', 'weir:{one}:p:*')") == 0)
+        continue;
+    redis_kill(proc, SIGSTOP);
+    AWAIT(relay->request.done != done);
+}
+
 /* Its pack is gone by then: nothing but the call slot tells that it was. */
 TEST(a_job_whose_add_to_the_other_topic_was_not_answered_is_there_once)
 {
@@ -202,7 +220,8 @@ TEST(a_job_whose_add_to_the_other_topic_was_not_answered_is_there_once)
     lose_patience(host);
     host_use(other, "one");
     record_one(host);
-    AWAIT(host->settled == 1); /* and sends it on */
+    AWAIT(host->settled == 1); /* and stages the pack */
+    send_staged(host);
     host_lose_answer(host, "one", "added", 0);
     EXPECT_INT(1, host_claim(other, 10, 60000));
     host_settle_all(other, WEIR__OUTCOME_DONE);
