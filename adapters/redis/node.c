@@ -65,6 +65,17 @@ void weir__seq_next_tick(struct weir__seq_maker *maker, int64_t wall_ms,
                FIRST_TICK + maker->producer % (LAST_TICK + 1 - FIRST_TICK));
 }
 
+/* As scripts/lib/is_tick.lua. */
+bool weir__seq_is_tick(const char seq[WEIR__SEQ_LEN])
+{
+    char first[WEIR__SEQ_LEN];
+
+    write_name(first, TICK_COUNTER, FIRST_TICK);
+    return seq[TIME_CHARS - 1] == 'z' &&
+           memcmp(seq + TIME_CHARS, first + TIME_CHARS, 2) >= 0 &&
+           seq[TIME_CHARS] == first[TIME_CHARS];
+}
+
 /* Its place in the alphabet; -1 if it is not there. */
 static int place_of(char letter)
 {

@@ -35,6 +35,9 @@ void weir__seq_next(struct weir__seq_maker *maker, int64_t wall_ms,
 void weir__seq_next_tick(struct weir__seq_maker *maker, int64_t wall_ms,
                          char ret_seq[WEIR__SEQ_LEN]);
 
+/* Is it the name of a pack of ticks? */
+bool weir__seq_is_tick(const char seq[WEIR__SEQ_LEN]);
+
 /* Can these bytes, which somebody else may have written, be a name? */
 bool weir__seq_is_sound(const char seq[WEIR__SEQ_LEN]);
 

@@ -117,7 +117,8 @@ static bool offsets_are_sound(const struct weir__pack *pack)
             return false;
         last = offset;
     }
-    return last == pack->bytes.len - records_at(pack);
+    last += records_at(pack);
+    return pack->bytes.len == last || pack->bytes.len == last + WEIR__PACK_MARK;
 }
 
 int weir__pack_read(struct weir_slice bytes, struct weir__pack *ret_pack)

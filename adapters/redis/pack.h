@@ -19,7 +19,8 @@
 
 enum {
     WEIR__PACK_HEAD = 8,
-    WEIR__STAGED_MS = 60000 /* a pack lives until a script keeps it */
+    WEIR__STAGED_MS = 60000, /* a pack lives until a script keeps it */
+    WEIR__PACK_MARK = 16     /* bytes behind the records of some packs */
 };
 
 struct weir__pack {

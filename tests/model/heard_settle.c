@@ -105,7 +105,9 @@ static const msgpack_object_array *sources_of(const struct settling *settling,
 
 static uint64_t form_of(const struct settling *settling, size_t m)
 {
-    return item(&settling->moves, m * A_MOVE + 4)->via.u64;
+    enum { HAS_MARK = 4 }; /* added if the pack ends with a token */
+
+    return item(&settling->moves, m * A_MOVE + 4)->via.u64 % HAS_MARK;
 }
 
 static bool lacks_some(const struct settling *settling)

@@ -43,7 +43,9 @@ struct weir__settle {
     size_t bytes;    /* that this one writes, about */
     size_t staging;  /* commands whose answers come here, ahead of its own */
     bool is_refused; /* one of these is larger than the server takes */
-    bool is_dropped; /* its packs are gone, as far as this server can tell */
+    bool is_taken;   /* one of its packs was there already */
+    size_t first_key; /* the word of the call that is the key of the first */
+    bool is_dropped;  /* its packs are gone, as far as this server can tell */
     char dropped[WEIR__SEQ_LEN]; /* the first of them */
     bool is_over; /* it is freed with the last of these answers */
     bool offers;  /* the worker: the first answer is that to a claim */
@@ -67,6 +69,11 @@ void weir__settle_send(struct weir__settle *settle);
 void weir__settle_leave_out(struct weir__settle *settle);
 
 void weir__settle_free(struct weir__settle *settle);
+
+/* --- delay/taken.c -------------------------------------------------------- */
+
+/* Its packs get other names, as another producer has one of these. */
+void weir__settle_rename(struct weir__settle *settle);
 
 /* --- delay/refused.c ------------------------------------------------------ */
 

@@ -434,16 +434,23 @@ size_t weir__planned_pack_stage(struct weir__buf *buf,
                                 const struct weir__items *items,
                                 const struct weir__planned_pack *planned)
 {
-    size_t at;
+    uint64_t number = items->list[planned->first].mark;
+    char mark[WEIR__PACK_MARK + 8];
+    size_t at, len = 0;
 
+    if (number != 0)
+        len = (size_t)snprintf(mark, sizeof(mark), "%0*" PRIu64,
+                               WEIR__PACK_MARK, number);
+    WEIR_ASSERT(len == 0 || len == WEIR__PACK_MARK);
     weir__resp_command(buf, 6);
     weir__resp_str(buf, "SET");
     weir__planned_pack_key(buf, prefix, planned);
     /* The pack and what is around it. */
     (void)weir__buf_reserve(buf, planned->size.len + 128);
-    weir__resp_begin(buf, planned->size.len);
+    weir__resp_begin(buf, planned->size.len + len);
     at = buf->len;
     weir__planned_pack_write(buf, items, planned);
+    weir__buf_append(buf, mark, len);
     weir__resp_end(buf);
     weir__resp_str(buf, "NX");
     weir__resp_str(buf, "PX");

@@ -45,6 +45,7 @@ struct weir__item {
     struct weir__claimed_node *node; /* the node a run was claimed with */
     uint32_t slot;
     uint32_t outcome;
+    uint64_t mark;                  /* of its claim, or random; 0: none */
     bool is_absolute;               /* ms is a server time */
     bool is_single;                 /* it has a pack of its own */
     bool is_restored;               /* whatever its body says it has no key */
@@ -135,7 +136,9 @@ void weir__planned_pack_key(struct weir__buf *buf,
                             const struct weir__planned_pack *planned);
 
 /* Append the command that stores the pack under its key for a minute, unless
- * that is taken already. Returns where the pack's bytes begin. */
+ * that is taken already. Returns where the pack's bytes begin. Behind these are
+ * 16 digits if its first item has a mark: the script compares them, since
+ * another producer may have staged a pack of this name. */
 size_t weir__planned_pack_stage(struct weir__buf *buf,
                                 const struct weir__prefix *prefix,
                                 const struct weir__items *items,

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: MIT */
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "adapters/msgpack/record.h"
 #include "adapters/redis/delay/private.h"
 #include "core/mem.h"
@@ -23,6 +26,8 @@ struct requeue {
 struct requeue_call {
     struct weir__request request;
     struct requeue *requeue;
+    struct weir__planned_pack planned;
+    bool is_second; /* under another name */
 };
 
 static void finish(struct weir__pages *pages, int code)
@@ -47,6 +52,8 @@ static void page_done(struct requeue *requeue)
         weir__pages_next(&requeue->pages);
 }
 
+static void send_planned(struct requeue_call *call);
+
 static void on_requeued(struct weir__request *request, int code,
                         const struct redisReply *reply)
 {
@@ -55,6 +62,14 @@ static void on_requeued(struct weir__request *request, int code,
     struct requeue *requeue = call->requeue;
     int64_t count = -1;
 
+    if (code == WEIR_OK && weir__reply_int(reply, 0, &count) && count < 0 &&
+        !call->is_second) { /* another producer has the name */
+        weir__redis_number_by_chance(requeue->pages.topic->base.store);
+        call->is_second = true;
+        send_planned(call);
+        weir__place_flush(requeue->pages.topic->base.place);
+        return;
+    }
     weir__mem_free(call);
     weir__topic_log_error(&requeue->pages.topic->base, "requeue", code, reply);
     if (code == WEIR_OK && (!weir__reply_int(reply, 0, &count) || count < 0))
@@ -68,13 +83,19 @@ static void on_requeued(struct weir__request *request, int code,
         page_done(requeue);
 }
 
-static void send_planned(struct requeue *requeue, struct requeue_call *call,
-                         const struct weir__planned_pack *planned)
+static void send_planned(struct requeue_call *call)
 {
+    struct requeue *requeue = call->requeue;
     struct weir__delay_topic *topic = requeue->pages.topic;
-    const struct weir__item *items = &requeue->items.list[planned->first];
+    struct weir__planned_pack *planned = &call->planned;
+    struct weir__item *items = &requeue->items.list[planned->first];
     struct weir__buf bytes = {0}, *died = &topic->shared->scratch[0];
+    char mark[24];
 
+    weir__topic_next_seq(&topic->base, planned->seq);
+    items->mark = 1 + (uint64_t)weir__call_nonce(topic->base.store);
+    (void)snprintf(mark, sizeof(mark), "%0*" PRIu64, WEIR__PACK_MARK,
+                   items->mark); /* fits */
     (void)weir__planned_pack_stage(&bytes, &topic->base.prefix, &requeue->items,
                                    planned);
     weir__place_send(topic->base.place, &bytes, NULL, WEIR__SEND_AGAIN, NULL);
@@ -83,7 +104,7 @@ static void send_planned(struct requeue *requeue, struct requeue_call *call,
     for (size_t i = 0; i < planned->count; i++)
         weir__pack_uint(died,
                         (uint64_t)requeue->pages.members[items[i].slot].ms);
-    weir__resp_eval(&bytes, &weir__script_delay_requeue, 8, 5);
+    weir__resp_eval(&bytes, &weir__script_delay_requeue, 8, 6);
     weir__prefix_keys(&bytes, &topic->base.prefix,
                       "wait ids meta dead rec idle");
     weir__prefix_pack(&bytes, &topic->base.prefix, planned->seq);
@@ -97,9 +118,7 @@ static void send_planned(struct requeue *requeue, struct requeue_call *call,
     weir__planned_pack_when(died, &requeue->items, planned);
     weir__resp_bytes(&bytes, weir__buf_slice(died));
     bytes.failed = bytes.failed || died->failed;
-    call->request.done = on_requeued;
-    call->requeue = requeue;
-    requeue->out++;
+    weir__resp_str(&bytes, mark);
     weir__place_send(topic->base.place, &bytes, &weir__script_delay_requeue,
                      WEIR__SEND_AGAIN, &call->request);
 }
@@ -110,17 +129,18 @@ static void send_items(struct requeue *requeue)
 
     while (at < requeue->items.count && requeue->code == WEIR_OK) {
         struct requeue_call *call = weir__mem_new(sizeof(*call));
-        struct weir__planned_pack planned;
 
         if (call == NULL) {
             requeue->code = WEIR_ENOMEM;
             break;
         }
         weir__planned_pack_plan(&requeue->items, at, requeue->items.count,
-                                &planned);
-        weir__topic_next_seq(&requeue->pages.topic->base, planned.seq);
-        send_planned(requeue, call, &planned);
-        at += planned.count;
+                                &call->planned);
+        call->request.done = on_requeued;
+        call->requeue = requeue;
+        requeue->out++;
+        at += call->planned.count;
+        send_planned(call);
     }
     if (requeue->out == 0)
         page_done(requeue);

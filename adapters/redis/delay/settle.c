@@ -84,6 +84,7 @@ static struct weir__item *append(struct weir__claimed_node *node,
         return NULL;
     item->node = node;
     item->slot = run->slot;
+    item->mark = node->lease->base.token;
     return item;
 }
 

@@ -335,7 +335,7 @@ static uint64_t source_of(const struct weir__item *item)
     return (uint64_t)item->node->index * WEIR__SLOTS_MAX + item->slot;
 }
 
-/* The script's number for what a pack is of. */
+/* The script's number for what a pack is of; 4 more: it ends with a mark. */
 static uint64_t form_of(const struct weir__item *item)
 {
     switch (item->outcome) {
@@ -357,7 +357,7 @@ static void write_move(struct weir__buf *list,
 
     weir__planned_pack_tell(list, items, planned,
                             FIRST_PACK_KEY + call->packs + index);
-    weir__pack_uint(list, form_of(first));
+    weir__pack_uint(list, form_of(first) + (first->mark != 0 ? 4 : 0));
     weir__pack_array(list, planned->count);
     for (size_t slot = 0; slot < planned->count; slot++)
         weir__pack_uint(list, source_of(&first[slot]));
@@ -541,6 +541,13 @@ weir__settle_call_write(struct weir__buf *buf,
     }
     write_full(buf, call);
     return &weir__script_delay_settle;
+}
+
+size_t weir__settle_call_first_key(const struct weir__settle_call *call)
+{
+    enum { BEFORE_KEYS = 3 }; /* EVALSHA, digest, number of keys */
+
+    return BEFORE_KEYS + FIRST_PACK_KEY - 1 + call->packs;
 }
 
 void weir__settle_call_leave_out(struct weir__buf *buf)

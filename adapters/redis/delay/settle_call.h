@@ -79,6 +79,9 @@ weir__settle_call_write(struct weir__buf *buf,
 bool weir__unstarted_write(struct weir__buf *list,
                            const struct weir__settle_call *call);
 
+/* Which word of a call that was written is the key of its first new pack. */
+size_t weir__settle_call_first_key(const struct weir__settle_call *call);
+
 /* Have a call that was written settle the others in that case. */
 void weir__settle_call_leave_out(struct weir__buf *buf);
 

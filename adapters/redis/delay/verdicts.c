@@ -56,24 +56,23 @@ static void on_staged(int code, const struct redisReply *reply, void *arg)
 {
     struct weir__settle *settle = arg;
 
-    (void)reply; /* the call tells whether its packs are there */
     WEIR_ASSERT(settle->staging > 0);
     settle->staging--;
+    /* The call tells whether what is there is another producer's. */
+    settle->is_taken =
+        settle->is_taken || (code == WEIR_OK && reply->type == REDIS_REPLY_NIL);
     settle->is_refused = settle->is_refused || code == WEIR_ETOOBIG;
     if (settle->is_over && settle->staging == 0)
         weir__mem_free(settle);
 }
 
-/* A call with one run hears whether the server refuses its packs. */
 static void stage(struct weir__settle *settle, struct weir__buf *bytes,
                   unsigned flags)
 {
     struct weir__place *place = settle->topic->base.place;
 
-    if (settle->handle == NULL)
-        weir__place_send(place, bytes, NULL, flags, NULL);
-    else if (weir__place_command(place, bytes, NULL, flags, on_staged,
-                                 settle) == WEIR_OK)
+    if (weir__place_command(place, bytes, NULL, flags, on_staged, settle) ==
+        WEIR_OK)
         settle->staging++;
 }
 
@@ -114,6 +113,8 @@ void weir__settle_leave_out(struct weir__settle *settle)
     struct weir__buf *call = &settle->copies[settle->packs];
 
     settle->is_second = true;
+    if (settle->is_taken)
+        weir__settle_rename(settle);
     if (settle->packs > 0)
         weir__settle_call_leave_out(call);
     if (settle->offers)
@@ -473,6 +474,7 @@ static struct weir__settle *settle_new(const struct weir__settle_call *call)
     settle->packs = call->planned_count;
     settle->verdicts = call->verdicts;
     settle->backs = call->backs;
+    settle->first_key = weir__settle_call_first_key(call);
     settle->asker = call->asker;
     settle->outs = (void *)(settle->copies + copies);
     settle->leases = (void *)(settle->outs + outs);

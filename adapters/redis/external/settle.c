@@ -166,6 +166,7 @@ static bool note_move(struct weir__external_call *call,
     item->outcome = run->outcome;
     item->ms = run->outcome == WEIR__OUTCOME_DEAD ? 0 : run->delay_ms;
     item->slot = (uint32_t)call->others;
+    item->mark = run->token;
     return true;
 }
 
@@ -509,7 +510,8 @@ static void write_move(struct weir__buf *list,
     const struct weir__item *items = &call->moves.list[planned->first];
 
     weir__planned_pack_tell(list, &call->moves, planned, key);
-    weir__pack_uint(list, items->outcome == WEIR__OUTCOME_DEAD ? 3 : 1);
+    weir__pack_uint(list, (items->outcome == WEIR__OUTCOME_DEAD ? 3u : 1u) +
+                              (items->mark != 0 ? 4u : 0u));
     weir__pack_array(list, planned->count);
     for (size_t i = 0; i < planned->count; i++)
         weir__pack_uint(list, items[i].slot);

@@ -4,8 +4,9 @@
 --
 -- KEYS  wait ids meta dead rec idle pack absent
 -- ARGV  topic, jobs, header length, [ time of death, ... ] as msgpack, when
---       (due.lua; default: now)
--- Reply { requeued }, or { -1 } when the pack was not staged: nothing was done
+--       (due.lua; default: now), the last 16 bytes of the pack
+-- Reply { requeued }, or { -1 } when the pack was not staged, or is another
+--       producer's: nothing was done
 --#include node
 --#include number
 --#include due
@@ -29,6 +30,9 @@ if not are_times then
   return redis.error_reply('ERR the times of death or the time are none')
 end
 
+if ARGV[6] and call('GETRANGE', pack, '-16', '-1') ~= ARGV[6] then
+  return { -1 }
+end
 local is_repeat = call('PERSIST', pack) == 0
 if is_repeat and call('EXISTS', pack) == 0 then return { -1 } end
 

@@ -23,12 +23,14 @@
 --       5 moves  [ key, jobs, header length, when (due.lua), form, sources,
 --                target, ... ] new packs, staged as for add. Form 0: snoozes,
 --                1: retries, 2: new jobs, each added with the verdict of its
---                source, 3: dead jobs. Target '': here, unless the id of a new
---                job exists. Else it is [ topic, kind, call slot, number,
---                second pack ], and the pack lies in the outbox: an entry of
---                `relay` says where it goes (store/outbox.h). In the place of
---                a key and a header length there may be the record and the id
---                of one job of form 0 or 1: its pack is made here
+--                source, 3: dead jobs; 4 more: it ends with the token of its
+--                first source, else it is another producer's. Target '': here,
+--                unless the id of a new job exists. Else it is [ topic, kind,
+--                call slot, number, second pack ], and the pack lies in the
+--                outbox: an entry of `relay` says where it goes
+--                (store/outbox.h). In the place of a key and a header length
+--                there may be the record and the id of one job of form 0 or
+--                1: its pack is made here
 --       6 ends   [ source, id, record, ... ] for the dead; record '': expired,
 --                only counted
 --       7 most dead jobs
@@ -131,7 +133,9 @@ for m = 1, #flat_moves, 7 do
     flat_moves[m], flat_moves[m + 2] = key, header_len
   end
 end
-local moves, lacks_some, outbox = read_moves(flat_moves)
+local moves, lacks_some, outbox = read_moves(flat_moves, function(source)
+  return nodes[floor(source / 256) * 5 + 3]
+end)
 if lacks_some and not leaves_out then return { -1 } end
 local keeps_id, left_out = nil, lacks_some and {}
 local taken -- sources whose new pack is permanent, by a repeat's own or not

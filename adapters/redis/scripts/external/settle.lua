@@ -44,7 +44,9 @@ wrong = wrong_entries(done, autos, others, flat_moves)
 if wrong then return redis.error_reply('ERR ' .. wrong) end
 wrong = bad_number('the number of dead entries', ARGV[3], 0, 2 ^ 32)
 if wrong then return wrong end
-local moves, lacks_some, outbox = read_moves(flat_moves)
+local moves, lacks_some, outbox = read_moves(flat_moves, function(source)
+  return others[7 * source - 6]
+end)
 if lacks_some then return { -1 } end
 local is_moved = {}
 for _, move in ipairs(moves) do

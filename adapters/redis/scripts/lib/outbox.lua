@@ -10,19 +10,25 @@
 -- and the outbox where some are for other topics: the last key, `relay`, and
 -- how many entries it has, which is an error before anything is written where
 -- that key is of another type.
-local function read_moves(flat)
+-- A pack whose form is 4 or more ends with the token of its first source: one
+-- that does not is another producer's, and ours was not staged.
+local function read_moves(flat, token_of)
   local moves, lacks_some, outbox = {}, false, nil
   for m = 1, #flat, 7 do
     local key, jobs, header_len, when, form, sources, target =
       unpack(flat, m, m + 6)
     local ttl = call('PTTL', KEYS[key])
+    if form >= 4 and call('GETRANGE', KEYS[key], '-16', '-1') ~=
+                     string.format('%016.0f', token_of(sources[1])) then
+      ttl = -2
+    end
     lacks_some = lacks_some or ttl == -2
     if target ~= '' and not outbox then
       outbox = { relay = KEYS[#KEYS], length = call('HLEN', KEYS[#KEYS]) }
     end
     moves[#moves + 1] = {
       key = KEYS[key], seq = sub(KEYS[key], -12), jobs = jobs,
-      header_len = header_len, when = when, form = form, sources = sources,
+      header_len = header_len, when = when, form = form % 4, sources = sources,
       target = target ~= '' and target, is_new = ttl >= 0, is_there = ttl ~= -2
     }
   end

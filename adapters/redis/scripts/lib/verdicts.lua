@@ -18,7 +18,7 @@ local NO_MOVE = 'a move is not key, jobs, header length, when, form, ' ..
                 'sources and target' -- or `relay` is not the last key
 local function is_move(most_source, key, jobs, header_len, when, form, sources,
                        target)
-  if not is_whole(jobs, 1, 256) or not is_whole(form, 0, 3) or
+  if not is_whole(jobs, 1, 256) or not is_whole(form, 0, 7) or
      type(when) ~= 'string' or not is_when(when, jobs) or
      type(sources) ~= 'table' or #sources ~= jobs then
     return false
@@ -31,7 +31,7 @@ local function is_move(most_source, key, jobs, header_len, when, form, sources,
            #header_len > 0 and #header_len <= 128 and target == ''
   end
   return is_whole(key, 1, #KEYS) and is_whole(header_len, 8, 2 ^ 24) and
-         (target == '' and form < 3 or
+         (target == '' and form % 4 < 3 or
           type(target) == 'table' and are_texts(unpack(target, 1, 3)) and
           is_whole(target[4], 0, 2 ^ 53) and
           string.sub(KEYS[#KEYS], -6) == ':relay')
