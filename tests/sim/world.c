@@ -231,6 +231,9 @@ bool world_run(struct world *world, const struct world_plan *plan,
     sim_net.least_ns = plan->least_ns;
     jobs_begin();
     sim_redis_open(&world->redis, ADDRESS);
+    if (plan->script != NULL)
+        server_plant(world->redis.server, plan->script->sha1, plan->find,
+                     plan->replace);
     if (is_judged(plan))
         world->listener = listen_open(world->redis.server, NULL);
     for (int i = 0; i < plan->workers; i++)

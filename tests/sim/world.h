@@ -5,6 +5,7 @@
 /* A world of a server, a producer and workers: real reactors with delay topics,
  * random features of jobs, and random faults. */
 
+#include "adapters/redis/script.h"
 #include "tests/model/listen.h"
 #include "tests/sim/redis.h"
 
@@ -68,6 +69,8 @@ struct world_plan {
     int64_t run_ns;    /* how long the world lasts; faults end 120 s before */
     unsigned features; /* a bit for each of enum world_feature */
     unsigned faults;   /* the same */
+    const struct weir__script *script; /* has a fault: `find` is `replace` */
+    const char *find, *replace;
 };
 
 struct world {

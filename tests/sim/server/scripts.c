@@ -371,7 +371,7 @@ bool load_script(struct call *call, struct slice text, char sha[41])
     if (table_find(&call->server->scripts, name) != NULL)
         return true;
     if (call->server->plant_sha1 != NULL &&
-        is_word(name, call->server->plant_sha1)) {
+        memcmp(sha, call->server->plant_sha1, 40) == 0) {
         altered = text_with_fault(call->server, text);
         text = (struct slice){altered, strlen(altered)};
     }
