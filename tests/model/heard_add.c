@@ -123,6 +123,21 @@ static struct slice sent_on(const struct call_heard *call, bool *ret_is_sent)
     return rest;
 }
 
+/* What was refused before, when a producer adds the rest again: pairs of a pack
+ * and a slot. */
+static bool is_left_out(const struct call_heard *call, size_t index,
+                        unsigned slot)
+{
+    struct slice pairs = call->args[call->arg_count - 1];
+
+    if ((call->arg_count - FIRST) % 3 != 2)
+        return false;
+    for (size_t i = 0; i + 1 < pairs.len; i += 2)
+        if ((uint8_t)pairs.ptr[i] == index && (uint8_t)pairs.ptr[i + 1] == slot)
+            return true;
+    return false;
+}
+
 static long long add_pack(struct call_heard *call, size_t index,
                           const struct draft *draft, struct line *answer)
 {
@@ -141,7 +156,8 @@ static long long add_pack(struct call_heard *call, size_t index,
     for (unsigned slot = 0; slot < draft->count; slot++) {
         enum add_outcome outcome;
 
-        if (out.len > 0 && memchr(out.ptr, (int)slot, out.len) != NULL)
+        if ((out.len > 0 && memchr(out.ptr, (int)slot, out.len) != NULL) ||
+            is_left_out(call, index, slot))
             continue;
         outcome = topic_add(model, draft->ids[slot], lane, due[slot],
                             &pack->jobs[slot]);
@@ -365,6 +381,10 @@ void heard_add_keyed(struct call_heard *call)
         struct job *job = NULL;
         enum add_outcome outcome;
 
+        if (call->args[FIRST + EACH * i + 2].len == 0) { /* no time */
+            line_add(&answer, " %zu %d ''", i, BAD_SLOT);
+            continue;
+        }
         if (draft->place != STAGED) { /* where it would have been added */
             line_add(&answer, " %zu %d ''", i,
                      draft->place == MISSING ? MISSING_SLOT : IN_USE_SLOT);

@@ -261,33 +261,38 @@ static void adds_answer(struct weir__bounded_adds *adds, int code)
     adds_free(adds);
 }
 
-/* The last `count` events of the group came to nothing. */
-static void refuse_last(struct weir__bounded_adds *adds,
-                        const struct weir__event_group *group, size_t count,
-                        int code)
+/* The last `count` events of the group came to nothing: the call has them no
+ * more. */
+static void refuse_last(struct weir__add_call *call,
+                        struct weir__event_group *group, size_t count, int code)
 {
+    size_t left = count < group->count ? group->count - count : 0;
     uint32_t number = group->first;
 
     for (size_t i = 0; i < group->count; i++) {
-        struct weir__event *event = &adds->events[number - 1];
+        struct weir__event *event = &call->adds->events[number - 1];
 
-        if (i + count >= group->count)
+        if (i >= left)
             event->code = code;
         number = event->next;
     }
+    call->events -= group->count - left;
+    group->count = (uint32_t)left;
 }
 
-/* What others dropped is told once only, though the call was sent again. */
-static void note_drops(const struct weir__add_call *call,
-                       const struct redisReply *reply)
+/* What others dropped is told once only, though the call was sent again; then
+ * an answer that ends with a word is the first one. */
+static void note_drops(struct weir__add_call *call,
+                       const struct redisReply *reply, int64_t mode)
 {
     struct weir__bounded_adds *adds = call->adds;
-    int64_t mode, place, count;
+    struct weir_slice word;
+    int64_t place, count;
 
-    if (!weir__reply_int(reply, 0, &mode))
+    if (call->is_again && weir__reply_str(reply, reply->elements - 1, &word))
         return;
     for (size_t i = 1; i + 1 < (size_t)reply->elements; i += 2) {
-        const struct weir__event_group *group;
+        struct weir__event_group *group;
 
         if (!weir__reply_int(reply, i, &place) ||
             !weir__reply_int(reply, i + 1, &count) || place < 0 ||
@@ -295,7 +300,7 @@ static void note_drops(const struct weir__add_call *call,
             return;
         group = &adds->groups[call->first + (size_t)place];
         if (mode != WEIR__DROP_OLDEST)
-            refuse_last(adds, group, (size_t)count,
+            refuse_last(call, group, (size_t)count,
                         mode == WEIR__REJECT ? WEIR_EFULL : WEIR_EDROPPED);
         if (mode != WEIR__REJECT && !call->is_again)
             weir__bounded_report_drop(adds->topic, name_of(adds, group),
@@ -303,22 +308,17 @@ static void note_drops(const struct weir__add_call *call,
     }
 }
 
-/* Answers its events; or only what was refused. Returns how many are left. */
-static size_t answer_events(const struct weir__add_call *call, int code,
-                            bool is_refused_only)
+/* Answers its events; or only what was refused. */
+static void answer_events(const struct weir__add_call *call, int code,
+                          bool is_refused_only)
 {
     const struct weir__bounded_adds *adds = call->adds;
-    size_t left = 0;
 
     for (size_t i = call->first; i < call->end; i++)
         for (uint32_t number = adds->groups[i].first; number != 0;
-             number = adds->events[number - 1].next) {
-            if (is_refused_only && adds->events[number - 1].code == WEIR_OK)
-                left++;
-            else
+             number = adds->events[number - 1].next)
+            if (!is_refused_only || adds->events[number - 1].code != WEIR_OK)
                 answer_event(adds, number - 1, code);
-        }
-    return left;
 }
 
 /* Ends the call, and with the last one its adds. */
@@ -326,7 +326,7 @@ static void answer_call(struct weir__add_call *call, int code)
 {
     struct weir__bounded_adds *adds = call->adds;
 
-    (void)answer_events(call, code, false); /* none is */
+    answer_events(call, code, false);
     adds->left--;
     if (adds->left == 0)
         adds_free(adds);
@@ -336,28 +336,6 @@ static void finish(struct weir__add_call *call, int code)
 {
     weir__call_slot_leave(call->request.store, call->call_slot);
     answer_call(call, code);
-}
-
-static void on_added(struct weir__request *request, int code,
-                     const struct redisReply *reply)
-{
-    struct weir__add_call *call =
-        (struct weir__add_call *)request; /* its first member */
-    int64_t mode;
-
-    weir__topic_log_error(&call->adds->topic->base, "add", code, reply);
-    if (code == WEIR_OK && !weir__reply_int(reply, 0, &mode))
-        code = WEIR_ESERVER;
-    if (code == WEIR_OK && mode < 0)
-        code = mode == WEIR__NOT_STORED ? WEIR_ESERVER : WEIR_EKIND;
-    if (code == WEIR_OK)
-        note_drops(call, reply);
-    if (code == WEIR_OK && call->confirm.durability != 0 &&
-        answer_events(call, WEIR_OK, true) == 0)
-        call->confirm.durability = 0;
-    code = weir__confirm_answered(&call->confirm, code);
-    if (code != WEIR__CONFIRM_WAITS)
-        finish(call, code);
 }
 
 static void on_confirmed(struct weir__confirm *confirm, int code)
@@ -384,21 +362,6 @@ static void name_events(struct weir__bounded_adds *adds)
                          (unsigned)(i % WEIR__SLOTS_MAX));
 }
 
-static void write_group(struct weir__buf *buf,
-                        const struct weir__bounded_adds *adds,
-                        const struct weir__event_group *group)
-{
-    weir__resp_bytes(buf, name_of(adds, group));
-    weir__resp_int(buf, group->count);
-    for (uint32_t number = group->first; number != 0;
-         number = adds->events[number - 1].next) {
-        const struct weir__event *event = &adds->events[number - 1];
-
-        weir__resp_bytes(
-            buf, weir__slice_of(adds->bytes.ptr + event->at, event->len));
-    }
-}
-
 static void write_call(struct weir__buf *buf, const struct weir__add_call *call)
 {
     const struct weir__bounded_adds *adds = call->adds;
@@ -420,7 +383,48 @@ static void write_call(struct weir__buf *buf, const struct weir__add_call *call)
     weir__call_slot_write(buf, call->request.store, call->call_slot,
                           call->number, call->nonce);
     for (size_t i = call->first; i < call->end; i++)
-        write_group(buf, adds, &adds->groups[i]);
+        weir__event_group_write(buf, adds, &adds->groups[i]);
+}
+
+/* Returns what it means. What was refused is not replayed. */
+static int read_answer(struct weir__add_call *call,
+                       const struct redisReply *reply)
+{
+    struct weir__conn *conn = call->adds->topic->base.place->server->commands;
+    struct weir__buf rest = {0};
+    size_t events = call->events;
+    int64_t mode;
+
+    if (!weir__reply_int(reply, 0, &mode) || mode == WEIR__NOT_STORED)
+        return WEIR_ESERVER;
+    if (mode < 0) {
+        weir__conn_replay_nothing(conn);
+        return WEIR_EKIND;
+    }
+    note_drops(call, reply, mode);
+    if (call->events == events)
+        return WEIR_OK;
+    if (call->events > 0)
+        write_call(&rest, call);
+    weir__conn_replay_instead(conn, &rest);
+    return WEIR_OK;
+}
+
+static void on_added(struct weir__request *request, int code,
+                     const struct redisReply *reply)
+{
+    struct weir__add_call *call = (struct weir__add_call *)request; /* first */
+
+    weir__topic_log_error(&call->adds->topic->base, "add", code, reply);
+    if (code == WEIR_OK)
+        code = read_answer(call, reply);
+    if (code == WEIR_OK && call->confirm.durability != 0)
+        answer_events(call, WEIR_OK, true);
+    if (call->events == 0)
+        call->confirm.durability = 0;
+    code = weir__confirm_answered(&call->confirm, code);
+    if (code != WEIR__CONFIRM_WAITS)
+        finish(call, code);
 }
 
 static void send_call(struct weir__add_call *call, unsigned flags)

@@ -36,6 +36,24 @@ void weir__event_name(uint8_t *event, const char *seq, unsigned slot)
     event[SLOT_AT] = (uint8_t)slot;
 }
 
+void weir__event_group_write(struct weir__buf *buf,
+                             const struct weir__bounded_adds *adds,
+                             const struct weir__event_group *group)
+{
+    uint32_t number = group->first;
+
+    weir__resp_bytes(
+        buf, weir__slice_of(adds->bytes.ptr + group->name_at, group->name_len));
+    weir__resp_int(buf, group->count);
+    for (uint32_t i = 0; i < group->count; i++) {
+        const struct weir__event *event = &adds->events[number - 1];
+
+        weir__resp_bytes(
+            buf, weir__slice_of(adds->bytes.ptr + event->at, event->len));
+        number = event->next;
+    }
+}
+
 /* 0: it is none. */
 static size_t head_len(struct weir_slice event)
 {

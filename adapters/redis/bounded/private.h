@@ -132,6 +132,12 @@ void weir__event_write(struct weir__buf *buf, struct weir_slice id,
                        const struct weir__record *record);
 void weir__event_name(uint8_t *event, const char *seq, unsigned slot);
 
+/* Append arguments of the add script: a group's name, how many events it gets,
+ * those. */
+void weir__event_group_write(struct weir__buf *buf,
+                             const struct weir__bounded_adds *adds,
+                             const struct weir__event_group *group);
+
 /* Where the id that its caller chose begins. */
 enum { WEIR__EVENT_ID_AT = 15 };
 

@@ -326,6 +326,8 @@ static void on_settled(struct weir__request *request, int code,
         refused = read_refused(call, reply);
         if (refused > call->runs)
             refused = call->runs; /* the script names a batch once */
+        if (refused == call->runs)
+            weir__conn_replay_nothing(topic->base.place->server->commands);
         for (const struct weir__bounded_lease *lease = call->first;
              lease != NULL; lease = lease->next_spent)
             weir__bounded_report_drop(topic, lease->group, WEIR_DROP_AGE,

@@ -63,14 +63,14 @@ static void unbook(struct weir__conn *conn, const struct weir__command *request)
 void weir__conn_finish(struct weir__conn *conn, struct weir__command *request,
                        int code, const redisReply *reply)
 {
-    struct weir__buf *outer = conn->answered;
+    struct weir__command *outer = conn->answered;
 
     if (request->is_replay) {
         weir__conn_replay_answered(conn, request, reply);
     } else {
         unbook(conn, request);
     }
-    conn->answered = &request->bytes;
+    conn->answered = request;
     if (request->fn != NULL)
         request->fn(code, reply, request->arg);
     conn->answered = outer;
@@ -84,8 +84,27 @@ void weir__conn_finish(struct weir__conn *conn, struct weir__command *request,
 void weir__conn_take_back(struct weir__conn *conn, struct weir__buf *ret_bytes)
 {
     WEIR_ASSERT(conn->answered != NULL);
-    *ret_bytes = *conn->answered;
-    *conn->answered = (struct weir__buf){0};
+    *ret_bytes = conn->answered->bytes;
+    conn->answered->bytes = (struct weir__buf){0};
+}
+
+void weir__conn_replay_instead(struct weir__conn *conn, struct weir__buf *bytes)
+{
+    weir__buf_append(bytes, "", 1); /* as admit() does */
+    if (conn->answered == NULL || bytes->failed) {
+        weir__buf_fini(bytes);
+        return;
+    }
+    bytes->len--;
+    weir__buf_fini(&conn->answered->bytes);
+    conn->answered->bytes = *bytes;
+    *bytes = (struct weir__buf){0};
+}
+
+void weir__conn_replay_nothing(struct weir__conn *conn)
+{
+    if (conn->answered != NULL && !conn->answered->may_have_run)
+        weir__buf_fini(&conn->answered->bytes);
 }
 
 /* Whether the request may be queued. The bytes get the NUL behind their end

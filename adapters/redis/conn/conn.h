@@ -247,6 +247,17 @@ int weir__conn_send(struct weir__conn *conn, struct weir__buf *bytes,
  * owns the bytes; a second call gets none. */
 void weir__conn_take_back(struct weir__conn *conn, struct weir__buf *ret_bytes);
 
+/* Inside the callback of the first answer to a command with WEIR__SEND_REPLAY:
+ * replay `bytes` (exactly one RESP command, taken) instead of that command, and
+ * nothing if they are empty. Without memory the command itself is replayed.
+ * Elsewhere only the bytes are freed. */
+void weir__conn_replay_instead(struct weir__conn *conn,
+                               struct weir__buf *bytes);
+
+/* Likewise: replay nothing, since the answer says that nothing was done. An
+ * answer that may be to a repeat says nothing of the first copy. */
+void weir__conn_replay_nothing(struct weir__conn *conn);
+
 /* Write what is queued, as far as bounds and the socket allow; the rest goes
  * by itself as the socket drains. Call it at the end of each turn. */
 void weir__conn_flush(struct weir__conn *conn);

@@ -142,7 +142,7 @@ struct weir__conn {
 
     struct weir__command_list waiting, sent, returned, again, failed;
     struct weir__command_list acked, replaying;
-    struct weir__buf *answered; /* the command whose callback runs, or NULL */
+    struct weir__command *answered; /* its callback runs; NULL: none does */
     struct weir__command *spare;
     size_t spares;
     size_t queued_bytes; /* of all requests but those that are replays */

@@ -363,6 +363,10 @@ static void on_added(struct weir__request *request, int code,
     if (code == WEIR_OK) {
         note_work(call);
         code = read_answer(call, reply);
+        if (code == WEIR_OK)
+            weir__add_call_leave_out(call);
+        else
+            weir__conn_replay_nothing(topic->base.place->server->commands);
     }
     if (!call->is_again)
         note_answer(topic);

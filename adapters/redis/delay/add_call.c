@@ -6,7 +6,10 @@
 #include "core/assert.h"
 #include "core/mem.h"
 
-enum { LONE_BYTES = 4096 }; /* of a pack with its call: Lua hashes it */
+enum {
+    LONE_BYTES = 4096, /* of a pack with its call: Lua hashes it */
+    KEYED_ARGS = 5     /* of each job of add_keyed.lua */
+};
 
 /* What a script is told first. */
 struct head {
@@ -51,6 +54,15 @@ static void write_head(struct weir__buf *buf, const struct weir__add_call *call,
                           call->number, call->nonce);
 }
 
+/* Item `i` of the pack was refused, or another call has it. */
+static bool is_refused(const struct weir__add_call *call,
+                       const struct weir__planned_pack *planned, size_t i)
+{
+    return call->has_refused &&
+           (planned->is_elsewhere ||
+            call->adds->items.list[planned->first + i].code != WEIR_OK);
+}
+
 static void write_when(struct weir__buf *buf, const struct weir__add_call *call,
                        const struct weir__planned_pack *planned)
 {
@@ -79,11 +91,30 @@ static void write_pack(struct weir__buf *buf, const struct weir__add_call *call,
     weir__resp_end(buf);
 }
 
+/* As pairs of a pack and a slot. */
+static void write_refused(struct weir__buf *buf,
+                          const struct weir__add_call *call)
+{
+    struct weir__buf *pairs = &call->adds->topic->shared->scratch[0];
+
+    weir__buf_reset(pairs);
+    for (size_t i = 0; i < call->planned_count; i++)
+        for (size_t slot = 0; slot < call->planned_packs[i].count; slot++) {
+            const uint8_t pair[2] = {(uint8_t)i, (uint8_t)slot};
+
+            if (is_refused(call, &call->planned_packs[i], slot))
+                weir__buf_append(pairs, pair, sizeof(pair));
+        }
+    weir__resp_bytes(buf, weir__buf_slice(pairs));
+    buf->failed = buf->failed || pairs->failed;
+}
+
 static void write_call(struct weir__buf *buf, const struct weir__add_call *call)
 {
-    bool has_made = call->adds->has_made;
+    bool has_made = call->adds->has_made || call->has_refused;
 
-    write_head(buf, call, &packs_head, 3 * call->planned_count + has_made);
+    write_head(buf, call, &packs_head,
+               3 * call->planned_count + has_made + call->has_refused);
     for (size_t i = 0; i < call->planned_count; i++) {
         const struct weir__planned_pack *planned = &call->planned_packs[i];
 
@@ -93,6 +124,8 @@ static void write_call(struct weir__buf *buf, const struct weir__add_call *call)
     }
     if (has_made)
         weir__resp_str(buf, "@@");
+    if (call->has_refused)
+        write_refused(buf, call);
 }
 
 /* One job, whose pack comes as an argument of a script for just that. */
@@ -125,7 +158,14 @@ static void write_lone_call(struct weir__buf *buf,
 static bool is_staged(const struct weir__add_call *call,
                       const struct weir__planned_pack *planned)
 {
-    return !call->has_keys || planned->size.len > LONE_BYTES;
+    return call->has_keys ? planned->size.len > LONE_BYTES : !is_lone(call);
+}
+
+/* Without a time nothing is added, as before. */
+static void write_no_job(struct weir__buf *buf)
+{
+    for (int i = 0; i < KEYED_ARGS; i++)
+        weir__resp_str(buf, "");
 }
 
 static void write_keyed_call(struct weir__buf *buf,
@@ -133,10 +173,14 @@ static void write_keyed_call(struct weir__buf *buf,
 {
     const struct weir__items *items = &call->adds->items;
 
-    write_head(buf, call, &keyed_head, 5 * call->planned_count);
+    write_head(buf, call, &keyed_head, KEYED_ARGS * call->planned_count);
     for (size_t i = 0; i < call->planned_count; i++) {
         const struct weir__planned_pack *planned = &call->planned_packs[i];
 
+        if (is_refused(call, planned, 0)) {
+            write_no_job(buf);
+            continue;
+        }
         write_id(buf, call, planned);
         if (is_staged(call, planned))
             weir__resp_str(buf, "");
@@ -202,17 +246,28 @@ static void stage(struct weir__add_call *call, size_t index,
         weir__mem_free(staging);
 }
 
+/* The call without the packs that are staged; returns its script. */
+static const struct weir__script *write_eval(struct weir__buf *buf,
+                                             const struct weir__add_call *call)
+{
+    if (call->has_keys) {
+        write_keyed_call(buf, call);
+        return keyed_head.script;
+    }
+    if (is_lone(call)) {
+        write_lone_call(buf, call);
+        return lone_head.script;
+    }
+    write_call(buf, call);
+    return packs_head.script;
+}
+
 void weir__add_call_send(struct weir__add_call *call, unsigned flags)
 {
     struct weir__place *place = call->adds->topic->base.place;
+    const struct weir__script *script;
     struct weir__buf bytes = {0};
 
-    if (!call->has_keys && is_lone(call)) {
-        write_lone_call(&bytes, call);
-        weir__place_send(place, &bytes, lone_head.script, flags,
-                         &call->request);
-        return;
-    }
     for (size_t i = 0; i < call->planned_count; i++) {
         if (!is_staged(call, &call->planned_packs[i]))
             continue;
@@ -221,12 +276,28 @@ void weir__add_call_send(struct weir__add_call *call, unsigned flags)
                                        &call->planned_packs[i]);
         stage(call, i, &bytes, flags);
     }
-    if (call->has_keys) {
-        write_keyed_call(&bytes, call);
-        weir__place_send(place, &bytes, keyed_head.script, flags,
-                         &call->request);
-        return;
+    script = write_eval(&bytes, call);
+    weir__place_send(place, &bytes, script, flags, &call->request);
+}
+
+void weir__add_call_leave_out(struct weir__add_call *call)
+{
+    struct weir__buf bytes = {0};
+    size_t jobs = 0, refused = 0;
+
+    call->has_refused = true;
+    for (size_t i = 0; i < call->planned_count; i++) {
+        const struct weir__planned_pack *planned = &call->planned_packs[i];
+
+        jobs += planned->count;
+        for (size_t slot = 0; slot < planned->count; slot++)
+            refused += is_refused(call, planned, slot);
     }
-    write_call(&bytes, call);
-    weir__place_send(place, &bytes, packs_head.script, flags, &call->request);
+    call->has_refused = refused > 0;
+    if (refused == 0)
+        return;
+    if (refused < jobs)
+        (void)write_eval(&bytes, call);
+    weir__conn_replay_instead(call->adds->topic->base.place->server->commands,
+                              &bytes);
 }

@@ -16,6 +16,7 @@ struct weir__add_call {
     bool is_again;     /* it was acknowledged by another server */
     bool has_keys;     /* all of its jobs have unique keys, or its one is of
                           a lane */
+    bool has_refused;  /* some of its jobs: they are left out */
     size_t staging;    /* answers that come here, ahead of its own */
     bool is_over;      /* it is freed with the last of these */
     uint32_t call_slot;
@@ -29,5 +30,9 @@ struct weir__add_call {
  * call. Sent again after a reconnect they leave in this order, and the script
  * recognises a repeat by its call slot and number. */
 void weir__add_call_send(struct weir__add_call *call, unsigned flags);
+
+/* Inside the callback of the answer, which was read: what was refused is left
+ * out from now on, also where the call is replayed. */
+void weir__add_call_leave_out(struct weir__add_call *call);
 
 #endif

@@ -228,6 +228,8 @@ static void on_slot(struct weir__request *request, int code,
         (struct job_request *)request; /* its first member */
     struct weir_slice word;
 
+    if (code == WEIR_OK && reply->elements == 1) /* a word alone */
+        weir__conn_replay_nothing(job->topic->base.place->server->commands);
     if (code != WEIR_OK)
         finish(job, code, NULL);
     else if (!weir__reply_str(reply, 0, &word))

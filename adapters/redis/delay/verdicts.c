@@ -367,6 +367,7 @@ static void on_settled(struct weir__request *request, int code,
     struct weir__settle *settle =
         (struct weir__settle *)request; /* first member */
     struct weir__delay_topic *topic = settle->topic;
+    bool is_repeat = settle->is_unsure;
     int64_t settled = 0;
 
     WEIR_ASSERT(topic->settles_out > 0);
@@ -379,6 +380,10 @@ static void on_settled(struct weir__request *request, int code,
         weir__topic_mark(&topic->base);
     if (fail_refused(settle, code))
         return;
+    if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) &&
+        settled <= 0 && settle->verdicts > 0 && settle->backs == 0 &&
+        !is_repeat)
+        weir__conn_replay_nothing(topic->base.place->server->commands);
     if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) &&
         settled == -1 && settle->packs > 0 && !settle->is_second) {
         weir__settle_leave_out(settle);

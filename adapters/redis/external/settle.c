@@ -389,8 +389,8 @@ static void on_settled(struct weir__request *request, int code,
     size_t verdicts = call->verdicts;
     int64_t settled = -1, refused = (int64_t)verdicts;
 
-    if (code == WEIR_OK)
-        (void)weir__reply_int(reply, 0, &settled);
+    if (code == WEIR_OK && weir__reply_int(reply, 0, &settled) && settled <= 0)
+        weir__conn_replay_nothing(topic->base.place->server->commands);
     if (call->death.len > 0 && settled == -1 &&
         (call->is_refused || code == WEIR_ETOOBIG)) {
         leave_call_slots(call);

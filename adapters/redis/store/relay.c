@@ -316,6 +316,8 @@ static bool has_added(struct weir__relay *relay, int code,
 
     weir__topic_log_error(relay->box->topic, "relay", code, reply);
     answer = code == WEIR_OK ? read_answer(relay, reply) : NO_ANSWER;
+    if (code == WEIR_OK && answer != ADDED)
+        weir__conn_replay_nothing(relay->place->server->commands);
     switch (answer) {
     case ADDED:
         return true;

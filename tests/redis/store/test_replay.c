@@ -282,6 +282,28 @@ TEST(events_that_a_replica_had_not_heard_of_are_there_when_it_takes_over)
     bounded_walk();
 }
 
+TEST(events_that_were_refused_are_not_there_when_a_replica_takes_over)
+{
+    struct weir__options options = weir__options_default;
+    struct host *host, *other;
+
+    follow();
+    options.length = 4;
+    options.overflow = WEIR__REJECT;
+    host = bounded_open("w1", &options);
+    other = bounded_open("w2", &options);
+    EXPECT_INT(0, host_claim(host, 1, 60000)); /* stores the options */
+    cut_off();
+    events_add(other, "a", 1, 2);
+    host_close(other);
+    events_add(host, "a", 3, 6); /* of which two have room */
+    events_add(host, "a", 7, 8);
+    EXPECT_INT(4, host->failed);
+    take_over(host);
+    EXPECT_INT(2, host_claim(host, 100, 60000));
+    EXPECT_STR("a:3-4 ", events_text(host));
+}
+
 TEST(verdicts_of_a_list_that_a_replica_had_not_heard_of_count)
 {
     struct host *host;

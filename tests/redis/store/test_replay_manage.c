@@ -139,6 +139,166 @@ TEST(a_job_that_was_rescheduled_is_due_when_its_add_said)
     EXPECT_INT(2, host_list(host, WEIR_JOB_SCHEDULED, 10));
 }
 
+/* --- adds and deletes that were refused ----------------------------------- */
+
+TEST(a_duplicate_is_not_added_when_a_replica_takes_over)
+{
+    struct host *host, *other;
+
+    follow();
+    host = host_open("w1");
+    other = host_open("w2");
+    cut_off();
+    add(other, "a", 0);
+    host_add(host, "a", 0);
+    AWAIT(host->existing == 1);
+    host_close(other);
+    take_over(host);
+    EXPECT_STR("", ran(host));
+}
+
+TEST(jobs_that_a_full_topic_refused_are_not_added_when_a_replica_takes_over)
+{
+    struct host *host;
+
+    follow();
+    host = host_open("w1");
+    cut_off();
+    EXPECT_TRUE(redis_int(proc, "HSET weir:{t}:meta kind delay max_pending 1 "
+                                "added 1") >= 0);
+    host_add(host, "a", 0);
+    host_add(host, "b", 0);
+    AWAIT(host->failed == 2);
+    EXPECT_INT(WEIR_EFULL, host->last_code);
+    take_over(host);
+    EXPECT_STR("", ran(host));
+}
+
+static void add_under(struct host *host, const char *id, const char *key)
+{
+    struct weir__record record = {.unique = weir__slice_str(key)};
+    const struct weir__new_job job = {
+        .id = weir__slice_str(id),
+        .record = &record,
+        .rule = {WEIR__UNTIL_DONE, WEIR__OPTION_NONE, WEIR__KEY_REJECT}};
+
+    EXPECT_INT(WEIR_OK,
+               host->store->ops->add(host->topic, &job, host_added, host));
+}
+
+/* Two packs, whose jobs are due apart. */
+TEST(of_packs_only_jobs_that_were_taken_are_added_when_a_replica_takes_over)
+{
+    struct host *host, *other;
+
+    follow();
+    host = host_open("w1");
+    other = host_open("w2");
+    cut_off();
+    add(other, "b", 0);
+    add(other, "d", 3600000);
+    host_close(other);
+    for (const char *id = "abc"; *id != '\0'; id++)
+        host_add(host, (const char[]){*id, '\0'}, 0);
+    for (const char *id = "de"; *id != '\0'; id++)
+        host_add(host, (const char[]){*id, '\0'}, 3600000);
+    AWAIT(host->added == 3 && host->existing == 2);
+    take_over(host);
+    EXPECT_STR("a c ", ran(host));
+    EXPECT_INT(1, host_list(host, WEIR_JOB_SCHEDULED, 10));
+    EXPECT_TRUE(strstr(world_log, "may be lost") == NULL);
+}
+
+TEST(jobs_without_ids_that_had_no_room_are_not_added_when_a_replica_takes_over)
+{
+    struct host *host;
+
+    follow();
+    host = host_open("w1");
+    cut_off();
+    EXPECT_TRUE(redis_int(proc, "HSET weir:{t}:meta kind delay max_pending 3 "
+                                "added 1") >= 0);
+    for (int i = 0; i < 4; i++)
+        host_add(host, NULL, 0);
+    AWAIT(host->added == 2 && host->failed == 2);
+    take_over(host);
+    EXPECT_INT(2, host_claim(host, 10, 60000));
+}
+
+TEST(of_jobs_with_unique_keys_those_taken_are_added_when_a_replica_takes_over)
+{
+    struct host *host, *other;
+
+    follow();
+    host = host_open("w1");
+    other = host_open("w2");
+    cut_off();
+    add_under(other, "x", "k");
+    AWAIT(other->added == 1);
+    host_close(other);
+    add_under(host, "a", "k");
+    add_under(host, "b", "l");
+    add_under(host, "c", "l");
+    AWAIT(host->added == 1 && host->existing == 2);
+    take_over(host);
+    EXPECT_STR("b ", ran(host));
+    EXPECT_TRUE(strstr(world_log, "may be lost") == NULL);
+}
+
+TEST(a_job_whose_unique_key_was_held_is_not_added_when_a_replica_takes_over)
+{
+    struct host *host, *other;
+
+    follow();
+    host = host_open("w1");
+    other = host_open("w2");
+    cut_off();
+    add_under(other, "a", "k");
+    AWAIT(other->added == 1);
+    add_under(host, "b", "k");
+    AWAIT(host->existing == 1);
+    host_close(other);
+    take_over(host);
+    EXPECT_STR("", ran(host));
+}
+
+TEST(a_delete_that_found_no_job_finds_none_when_a_replica_takes_over)
+{
+    struct host *host, *other;
+
+    follow();
+    host = host_open("w1");
+    other = host_open("w2");
+    host_add(host, NULL, 0);
+    AWAIT(host->added == 1);
+    cut_off();
+    EXPECT_INT(1, host_claim(other, 1, 60000));
+    host_settle_all(other, WEIR__OUTCOME_DONE);
+    host_await_settled(other);
+    EXPECT_INT(WEIR_ENOTFOUND, host_remove(host, host->last_id));
+    host_close(other);
+    take_over(host);
+    EXPECT_INT(1, host_claim(host, 1, 60000));
+}
+
+TEST(a_verdict_that_was_refused_does_not_count_when_a_replica_takes_over)
+{
+    struct host *host;
+
+    follow();
+    host = host_open("w1");
+    add(host, "a", 0);
+    EXPECT_INT(1, host_claim(host, 10, 60000));
+    cut_off();
+    EXPECT_INT(1, redis_int(proc, "DEL weir:{t}:run"));
+    host_settle_all(host, WEIR__OUTCOME_DONE);
+    host_await_settled(host);
+    EXPECT_INT(1, host->refused);
+    take_over(host);
+    EXPECT_INT(0, host_claim(host, 1, 60000));
+    EXPECT_INT(1, redis_int(proc, "EXISTS weir:{t}:run"));
+}
+
 /* --- pause --------------------------------------------------------------- */
 
 TEST(a_pause_holds_where_the_replica_heard_of_it_and_not_where_it_did_not)

@@ -12,7 +12,9 @@
 --       length, when (due.lua). One more where an outbox sends one pack on:
 --       slots to leave out, one byte each. Such a pack comes whole where there
 --       is room for one job. Or '@@', which no outbox sends: jobs are restored,
---       and ids may be some that weir made
+--       and ids may be some that weir made; behind that where a producer adds
+--       again: slots to leave out, as pairs of a byte for the pack from 0 and
+--       one for the slot
 -- Reply { added, pack, slot, pack, slot, ... }; the pairs name what was not
 --       added, packs counted from 0: a slot whose id exists already; 256 +
 --       slot: as many jobs wait as may; slot -1: this pack is in use already;
@@ -43,6 +45,7 @@ local last_pack = first_pack + packs - 1
 local due_key = KEYS[last_pack + 1]
 local sent_on = ARGV[first_arg + 3 * packs]
 local takes_made = sent_on ~= nil
+local leaves = ARGV[first_arg + 3 * packs + 1]
 if sent_on == '@@' then sent_on = nil end
 
 local function unstage()
@@ -52,7 +55,7 @@ local function unstage()
 end
 
 --#include call_of_add
-if packs < 1 or not KEYS[last_pack] or ARGV[first_arg + 3 * packs + 1] then
+if packs < 1 or not KEYS[last_pack] or leaves and sent_on then
   return redis.error_reply('ERR there are not as many packs as arguments say')
 end
 -- Only they tell a repeat from a call of another client with these names; an
@@ -93,11 +96,18 @@ if sent_on and left then
   end
   left = nil
 end
-local out, out_count = {}, 0 -- slots of the pack to leave out
-for i = 1, sent_on and #sent_on or 0 do
-  local slot = byte(sent_on, i)
-  if not out[slot] and slot < (tonumber(ARGV[first_arg]) or 0) then
-    out[slot], out_count = true, out_count + 1
+local none = {}
+local outs = none -- slots to leave out, of each pack
+if leaves or sent_on then
+  outs = {}
+  local all = leaves or string.gsub(sent_on, '.', '\0%0')
+  for i = 1, #all - 1, 2 do
+    local index, slot = byte(all, i, i + 1)
+    local out = outs[index] or {}
+    outs[index] = out
+    if slot < (tonumber(ARGV[first_arg + 3 * index]) or 0) then
+      out[slot] = true
+    end
   end
 end
 
@@ -221,6 +231,7 @@ for index = 0, packs - 1 do
   local key, arg = KEYS[first_pack + index], first_arg + 3 * index
   local jobs, header_len = tonumber(ARGV[arg]), tonumber(ARGV[arg + 1])
   local seq, when = sub(key, -12), ARGV[arg + 2]
+  local out = outs[index] or none
   local why, refused, count, names = nil, nil, 0, nil
   if not (jobs and jobs >= 1 and jobs <= 256 and jobs % 1 == 0 and
           header_len and header_len >= 8 and is_when(when, jobs)) then
@@ -230,14 +241,15 @@ for index = 0, packs - 1 do
   elseif header_len > 8 then
     local ok, known, is_odd
     names, known, is_odd = read_ids(key, jobs, ARGV[arg + 1])
-    for slot in pairs(names and out or {}) do known[slot + 1] = true end
+    for slot in pairs(names and out or none) do known[slot + 1] = true end
     ok, refused, count = pcall(index_ids, names, known, is_odd, seq, jobs)
     if not ok then
       why = -3
       call('DEL', key)
     end
-  elseif out_count > 0 then
-    refused, count = out, out_count
+  elseif out ~= none then
+    refused = {}
+    for slot in pairs(out) do refused[slot], count = true, count + 1 end
   end
   if why then
     reply[#reply + 1] = index
