@@ -193,13 +193,8 @@ static void restart(void *arg)
     begin_state(WORLD_FAULT_LOADING, SIM_S);
 }
 
-/* An add is said again, also one that was refused for its id or unique key: the
- * server that restarted may have another job of that name, or none. */
 static void crash(void *arg)
 {
-    for (struct job *job = jobs; job < jobs + next_number; job++)
-        if (job->is_named && sim_now() - job->told_ns < 5 * SIM_S)
-            job->may_go = true;
     cut();
     sim_at(sim_now(), restart, arg); /* behind the end of the connections */
 }
