@@ -13,8 +13,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <hiredis/hiredis.h>
-
 #include "adapters/redis/conn/tls.h"
 #include "tests/harness/patience.h"
 #include "tests/harness/tempdir.h"
@@ -43,6 +41,7 @@ struct redis_proc {
     struct weir__tls *tls; /* of redis_address */
     pid_t pid;             /* 0: not running */
     redisContext *context;
+    redisReply *(*answer)(const char *bytes, size_t len); /* a stand-in */
     char *text; /* of redis_text, TEXT_CAP bytes */
 };
 
@@ -290,6 +289,17 @@ struct redis_proc *redis_start(const struct redis_options *options)
     return proc;
 }
 
+struct redis_proc *redis_stand_in(redisReply *(*answer)(const char *bytes,
+                                                        size_t len))
+{
+    struct redis_proc *proc = calloc(1, sizeof(*proc));
+
+    if (proc == NULL)
+        give_up("out of memory", NULL);
+    proc->answer = answer;
+    return proc;
+}
+
 /* --- facts -------------------------------------------------------------- */
 
 const char *redis_url(const struct redis_proc *proc)
@@ -376,16 +386,42 @@ void redis_stop(struct redis_proc *proc)
 
 /* --- commands ------------------------------------------------------------ */
 
-static redisReply *ask(struct redis_proc *proc, const char *format, va_list ap)
+/* Frees `bytes`, a command of `len`; negative: it could not be written. */
+static redisReply *ask_bytes(struct redis_proc *proc, char *bytes,
+                             long long len)
 {
-    redisReply *reply;
+    void *reply = NULL;
 
-    if (proc->context == NULL)
+    if (len < 0)
+        give_up("out of memory", NULL);
+    if (proc->answer == NULL && proc->context == NULL)
         give_up("asked while the server is down", proc);
-    reply = redisvCommand(proc->context, format, ap);
+    if (proc->answer != NULL)
+        reply = proc->answer(bytes, (size_t)len);
+    else if (redisAppendFormattedCommand(proc->context, bytes, (size_t)len) ==
+             REDIS_OK)
+        (void)redisGetReply(proc->context, &reply); /* NULL if it failed */
+    redisFreeCommand(bytes);
     if (reply == NULL)
         give_up("no reply", proc);
     return reply;
+}
+
+static redisReply *ask(struct redis_proc *proc, const char *format, va_list ap)
+{
+    char *bytes = NULL;
+    int len = redisvFormatCommand(&bytes, format, ap);
+
+    return ask_bytes(proc, bytes, len);
+}
+
+redisReply *redis_words(struct redis_proc *proc, size_t count,
+                        const char **words, const size_t *lens)
+{
+    char *bytes = NULL;
+    long long len = redisFormatCommandArgv(&bytes, (int)count, words, lens);
+
+    return ask_bytes(proc, bytes, len);
 }
 
 long long redis_int(struct redis_proc *proc, const char *format, ...)

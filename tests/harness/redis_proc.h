@@ -13,6 +13,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <hiredis/hiredis.h>
+
 #include <weir/base.h>
 
 struct redis_proc;
@@ -65,6 +67,16 @@ long long redis_int(struct redis_proc *proc, const char *format, ...);
 /* Any reply as text, valid until the next call for `proc`: integers in
  * decimal, arrays joined by blanks, errors as they came, nil as NULL. */
 const char *redis_text(struct redis_proc *proc, const char *format, ...);
+
+/* The words of one command. The caller frees the reply. */
+redisReply *redis_words(struct redis_proc *proc, size_t count,
+                        const char **words, const size_t *lens);
+
+/* Stands in for a server: redis_int, redis_text and redis_words give the bytes
+ * of a command to `answer`, whose reply they free. Nothing else may be called
+ * for it. Lives as long as the process. */
+struct redis_proc *redis_stand_in(redisReply *(*answer)(const char *bytes,
+                                                        size_t len));
 
 /* How often it ran a command, named as INFO does ("zadd"), in scripts, too. */
 long long redis_calls(struct redis_proc *proc, const char *command);

@@ -18,17 +18,15 @@ int lane_claimed_count;
 long long lane_next_us, lane_token;
 redisReply *lane_reply;
 
-static redisContext *context;
 static const char *words[WORDS_MAX];
 static size_t lens[WORDS_MAX], word_count;
 static char copies[WORDS_MAX][WORD_CAP];
-static struct weir__buf text_of_script;
+static const struct weir__script *called;
+static char faulty_sha1[41]; /* "": not loaded yet */
 
 static void stop(void)
 {
     freeReplyObject(lane_reply);
-    redisFree(context);
-    weir__buf_fini(&text_of_script);
 }
 
 /* --- calls ---------------------------------------------------------------- */
@@ -54,40 +52,47 @@ static void put_copy(const char *head, const char *text)
     put(copy);
 }
 
+static bool has_fault(const struct weir__script *script)
+{
+    return lane_fault != NULL && lane_fault->script == script;
+}
+
 /* With the fault wherever the script has its text: it may include a file more
  * than once. */
-static void put_script(const struct weir__script *script)
+static void write_text(struct weir__buf *to, const struct weir__script *script)
 {
-    const char *from = script->text, *at;
-    struct weir__buf *to = &text_of_script;
+    const char *from = script->text, *at = NULL;
 
-    if (lane_fault == NULL || lane_fault->script != script) {
-        put_bytes(script->text, script->len);
-        return;
-    }
-    at = strstr(from, lane_fault->find);
-    if (at == NULL) {
+    if (has_fault(script) && (at = strstr(from, lane_fault->find)) == NULL) {
         printf("  not in the script: %s\n", lane_fault->find);
         (void)fflush(stdout);
         _exit(2); /* 1 would say that a difference was found */
     }
-    to->len = 0;
     for (; at != NULL; at = strstr(from, lane_fault->find)) {
         weir__buf_append(to, from, (size_t)(at - from));
         weir__buf_append(to, lane_fault->replace, strlen(lane_fault->replace));
         from = at + strlen(lane_fault->find);
     }
     weir__buf_append(to, from, script->len - (size_t)(from - script->text));
-    put_bytes(to->ptr, to->len);
 }
 
-static void connect_once(void)
+/* The server does not know the script of the call. */
+static void load(void)
 {
-    if (context != NULL)
-        return;
-    context = redisConnectUnix(redis_socket(script_proc));
-    EXPECT_TRUE(context != NULL && context->err == 0);
-    test_at_end(stop);
+    struct weir__buf text = {0};
+    redisReply *reply;
+
+    write_text(&text, called);
+    reply =
+        redis_words(script_proc, 3,
+                    (const char *[]){"SCRIPT", "LOAD", (const char *)text.ptr},
+                    (const size_t[]){6, 4, text.len});
+    EXPECT_INT(REDIS_REPLY_STRING, reply->type);
+    if (has_fault(called))
+        lens[1] = (size_t)snprintf(faulty_sha1, sizeof(faulty_sha1), "%s",
+                                   reply->str);
+    freeReplyObject(reply);
+    weir__buf_fini(&text);
 }
 
 /* `names` are keys with blanks between; `packs` more will come. */
@@ -97,12 +102,12 @@ static void begin(const struct weir__script *script, const char *names,
     char count[24], name[24];
     size_t keys = 1;
 
-    connect_once();
     for (const char *at = names; *at != '\0'; at++)
         keys += *at == ' ';
     word_count = 0;
-    put("EVAL");
-    put_script(script);
+    called = script;
+    put("EVALSHA");
+    put(has_fault(script) ? faulty_sha1 : script->sha1);
     (void)snprintf(count, sizeof(count), "%zu", keys + packs);
     put_copy("", count);
     for (size_t len; *names != '\0'; names += len + (names[len] == ' ')) {
@@ -117,9 +122,16 @@ static const char *call(void)
     static char text[8192];
     size_t len = 0;
 
+    if (lane_reply == NULL)
+        test_at_end(stop);
     freeReplyObject(lane_reply);
-    lane_reply = redisCommandArgv(context, (int)word_count, words, lens);
-    EXPECT_TRUE(lane_reply != NULL);
+    lane_reply = redis_words(script_proc, word_count, words, lens);
+    if (lane_reply->type == REDIS_REPLY_ERROR &&
+        strncmp(lane_reply->str, "NOSCRIPT", 8) == 0) {
+        load();
+        freeReplyObject(lane_reply);
+        lane_reply = redis_words(script_proc, word_count, words, lens);
+    }
     if (lane_reply->type != REDIS_REPLY_ARRAY)
         return lane_reply->str == NULL ? "?" : lane_reply->str;
     text[0] = '\0';
@@ -254,7 +266,6 @@ const char *lane_add_pack(int job, int count, const char *when)
     (void)snprintf(numbers[0], sizeof(numbers[0]), "%lld.0", script_number++);
     (void)snprintf(numbers[1], sizeof(numbers[1]), "%d", count);
     (void)snprintf(numbers[2], sizeof(numbers[2]), "%zu", size.header_len);
-    connect_once();
     word_count = 0;
     put("SET");
     put_copy("weir:{t}:p:", seq);

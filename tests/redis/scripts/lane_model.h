@@ -4,7 +4,7 @@
 
 /* Random operations on jobs with keys and priorities. After each of them the
  * server's state is walked; in the end every job came to somebody or was
- * deleted. */
+ * deleted. The server is in this process, and its time is the model's. */
 
 #include <stdint.h>
 
@@ -26,7 +26,7 @@ struct lane_model {
     bool is_narrow; /* two keys, one priority */
     int ageing_ms, parallel;
     bool has_rate;
-    long long begin_ms, passed_ms;
+    long long begin_ms;
     long long started[LANE_KEYS]; /* of each key */
     char limits[40];
     const char *problem; /* the first one; NULL: none was found */
@@ -40,7 +40,6 @@ const char *lane_model_run(uint64_t seed, int ops);
 
 void lane_find_problem(const char *what, const char *more);
 void lane_check_all(void);
-long long lane_clock_ms(void);
 /* `ready` of the topic, which it counts then, is as many as are due. */
 void lane_check_ready(void);
 

@@ -2,7 +2,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "tests/redis/scripts/lane_model.h"
 
@@ -109,33 +108,31 @@ void lane_check_all(void)
 /* Names of the packs of which one comes first, of all that have a lane: those
  * whose lane counts no later than any other that is sure to have a turn, and of
  * each lane the job that is due first. '': that cannot be told, as leases end
- * in the same claim. Time goes on until then, hence `soon`. */
+ * in the same claim. */
 static const char first_ones[] = LUA_CALL
-    "local soon = now + 2000 "
-    "if call('ZCOUNT', 'lease', '-inf', soon) > 0 then return '' end "
-    "local function heads_of(lane) "
-    "  local heads = {} "
+    "if call('ZCOUNT', 'lease', '-inf', now) > 0 then return '' end "
+    "local function head_of(lane) "
     "  for _, node in ipairs(call('ZRANGE', 'lane:' .. lane, 0, -1)) do "
     "    local at = tonumber(call('ZSCORE', 'wait', node) or 0) - 3 * 2 ^ 44 "
-    "    if at >= 0 and at < soon then heads[#heads + 1] = node:sub(1, 12) end "
-    "    if at >= 0 and at <= now then return heads, math.floor(at) end "
+    "    if at >= 0 and at <= now then "
+    "      return node:sub(1, 12), math.floor(at) end "
     "  end "
-    "  return heads, math.huge "
+    "  return '', math.huge "
     "end "
     "local best, lanes, names = math.huge, {}, {} "
     "local turns = call('ZRANGE', 'turns', 0, -1, 'WITHSCORES') "
     "for i = 1, #turns, 2 do "
     "  local name, turn = turns[i], tonumber(turns[i + 1]) "
-    "  local heads, due = heads_of(name) "
+    "  local head, due = head_of(name) "
     "  local ahead = (2 - (name:byte() - 48)) * ARGV[1] "
     "  local is_blocked = turn >= 4 * level "
     "  turn = turn % level "
-    "  if turn <= soon then "
+    "  if turn <= now then "
     "    local from = is_blocked and -math.huge or turn - ahead "
-    "    lanes[#lanes + 1] = { from, table.concat(heads, ' ') } "
+    "    lanes[#lanes + 1] = { from, head } "
     "    local is_free = #name == 1 or "
     "      jobs_in('on:' .. name:sub(2)) < ARGV[2] + 0 "
-    "    if is_free and not is_blocked and turn <= now then "
+    "    if is_free and not is_blocked then "
     "      best = math.min(best, math.max(turn, due) - ahead) "
     "    end "
     "  end "
@@ -216,14 +213,6 @@ static void check_order(void)
 
 /* --- tokens of keys ------------------------------------------------------- */
 
-long long lane_clock_ms(void)
-{
-    struct timespec time;
-
-    (void)clock_gettime(CLOCK_REALTIME, &time);
-    return (long long)time.tv_sec * 1000 + time.tv_nsec / 1000000;
-}
-
 /* LANE_KEYS: it has none. */
 static size_t key_of(int job)
 {
@@ -235,9 +224,8 @@ static size_t key_of(int job)
 
 static void count_started(void)
 {
-    long long most = LANE_BURST + (lane_clock_ms() + 1 - lane_model.begin_ms +
-                                   lane_model.passed_ms) /
-                                      LANE_STEP_MS;
+    long long most =
+        LANE_BURST + (lane_now_ms() - lane_model.begin_ms) / LANE_STEP_MS;
 
     for (int i = 0; i < lane_claimed_count && lane_model.has_rate; i++) {
         size_t key = key_of(lane_claimed[i]);

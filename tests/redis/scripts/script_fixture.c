@@ -11,7 +11,6 @@
 enum { ARGS_MAX = 64 };
 
 struct redis_proc *script_proc;
-static redisContext *server;
 redisReply *script_reply;
 
 static const char *args[ARGS_MAX];
@@ -21,14 +20,16 @@ static char keys[ARGS_MAX][144], key_total[8];
 static void stop(void)
 {
     freeReplyObject(script_reply);
-    redisFree(server);
+}
+
+__attribute__((weak)) struct redis_proc *script_start(void)
+{
+    return redis_start(NULL);
 }
 
 static void start(void)
 {
-    script_proc = redis_start(NULL);
-    server = redisConnectUnix(redis_socket(script_proc));
-    EXPECT_TRUE(server != NULL && server->err == 0);
+    script_proc = script_start();
     test_at_end(stop);
 }
 TEST_SETUP(start)
@@ -59,8 +60,9 @@ void script_key(const char *name)
 
 static void load(const struct weir__script *script)
 {
-    redisReply *sha1 =
-        redisCommand(server, "SCRIPT LOAD %b", script->text, script->len);
+    const char *load_words[] = {"SCRIPT", "LOAD", script->text};
+    redisReply *sha1 = redis_words(script_proc, 3, load_words,
+                                   (const size_t[]){6, 4, script->len});
 
     EXPECT_STR(script->sha1, sha1->str);
     freeReplyObject(sha1);
@@ -123,8 +125,7 @@ const char *script_call(void)
     size_t len = 0;
 
     freeReplyObject(script_reply);
-    script_reply = redisCommandArgv(server, (int)arg_count, args, lens);
-    EXPECT_TRUE(script_reply != NULL);
+    script_reply = redis_words(script_proc, arg_count, args, lens);
     if (script_reply->type != REDIS_REPLY_ARRAY)
         return element_text(script_reply);
     text[0] = '\0';
@@ -183,15 +184,17 @@ char script_total[8];
 static void stage(char letter, const struct weir__buf *buf, size_t header_len,
                   size_t count)
 {
-    char seq[13] = {0};
+    char key[] = "weir:{t}:p:............";
+    const char *set_words[] = {"SET", key,  (const char *)buf->ptr,
+                               "NX",  "PX", "60000"};
     redisReply *set;
 
-    memset(seq, letter, 12);
+    memset(strchr(key, '.'), letter, 12);
     (void)snprintf(script_header, sizeof(script_header), "%zu", header_len);
     (void)snprintf(script_total, sizeof(script_total), "%zu", count);
-    set = redisCommand(server, "SET weir:{t}:p:%s %b NX PX 60000", seq,
-                       buf->ptr, buf->len);
-    EXPECT_TRUE(set != NULL && set->type != REDIS_REPLY_ERROR);
+    set = redis_words(script_proc, 6, set_words,
+                      (const size_t[]){3, sizeof(key) - 1, buf->len, 2, 2, 5});
+    EXPECT_TRUE(set->type != REDIS_REPLY_ERROR);
     freeReplyObject(set);
 }
 

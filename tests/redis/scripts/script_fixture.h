@@ -15,6 +15,8 @@
 #include "tests/harness/test.h"
 
 extern struct redis_proc *script_proc;
+/* Starts it; a program may have one of its own in place of this. */
+struct redis_proc *script_start(void);
 extern redisReply *script_reply; /* of the last call */
 extern char script_token[24];    /* of the last claim */
 extern char script_header[8];    /* header length of the last staged pack */
