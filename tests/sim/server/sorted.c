@@ -12,7 +12,7 @@ static size_t count_of(const struct object *object)
 /* --- writing ------------------------------------------------------------- */
 
 struct adding {
-    bool nx, xx, gt, ch;
+    bool nx, xx, gt, lt, ch;
 };
 
 /* Puts one pair; returns whether it is new, or was changed and that counts. */
@@ -23,7 +23,8 @@ static bool put(struct object *object, struct slice name, double score,
     bool is_new = entry == NULL;
 
     if (is_new ? adding->xx
-               : adding->nx || (adding->gt && score <= entry->score))
+               : adding->nx || (adding->gt && score <= entry->score) ||
+                     (adding->lt && score >= entry->score))
         return false;
     if (!is_new && entry->score == score)
         return false;
@@ -46,10 +47,11 @@ static void run_zadd(struct call *call)
             adding.xx = true;
         else if (is_word(call->argv[at], "GT"))
             adding.gt = true;
+        else if (is_word(call->argv[at], "LT"))
+            adding.lt = true;
         else if (is_word(call->argv[at], "CH"))
             adding.ch = true;
-        else if (is_word(call->argv[at], "LT") ||
-                 is_word(call->argv[at], "INCR"))
+        else if (is_word(call->argv[at], "INCR"))
             unknown_option(call, at);
         else
             break;

@@ -68,6 +68,8 @@ static const char *const forms[] = {
     "ZADD k XX s f s f",
     "ZADD k GT s f",
     "ZADD k XX GT CH s f",
+    "ZADD k LT CH s f",
+    "ZADD k XX LT s f",
     "ZADD k s f s",
     "ZREM k f f",
     "ZCARD k",
