@@ -134,7 +134,7 @@ static bool is_missed(const struct fault_search *search, size_t index)
 
     if (known != 0 && !is_search)
         seed = find(search, index, known, known, words);
-    if (seed == 0) /* the server's clock is a part of some models */
+    if (seed == 0) /* a changed script may draw other numbers */
         seed = find(search, index, 1, search->seeds, words);
     if (seed == 0) {
         printf("  %s: not found\n%s", name, words);
