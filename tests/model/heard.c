@@ -270,7 +270,7 @@ void heard_draft(struct call_heard *call, struct slice key,
 
 /* --- due times ----------------------------------------------------------- */
 
-static uint64_t little(const char *bytes, size_t count)
+uint64_t heard_little(const char *bytes, size_t count)
 {
     uint64_t number = 0;
 
@@ -324,10 +324,11 @@ void heard_when(const struct call_heard *call, struct slice when,
         break;
     case 's':
     case 't':
-        base_ms = (int64_t)little(rest.ptr, 6) + (form == 's' ? now_ms : 0);
+        base_ms =
+            (int64_t)heard_little(rest.ptr, 6) + (form == 's' ? now_ms : 0);
         for (unsigned slot = 0; slot < count; slot++)
             ret_due[slot] =
-                base_ms + (int64_t)little(rest.ptr + 6 + 4 * slot, 4);
+                base_ms + (int64_t)heard_little(rest.ptr + 6 + 4 * slot, 4);
         break;
     default:
         server_fail("a time is none: %.*s", (int)when.len, when.ptr);

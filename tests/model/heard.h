@@ -56,6 +56,8 @@ struct call_heard {
 
 long long heard_int(struct slice text);
 bool heard_is(struct slice text, const char *word);
+/* A number of up to eight bytes, little endian. */
+uint64_t heard_little(const char *bytes, size_t count);
 /* The caller's to be freed. */
 char *heard_text(struct slice text);
 /* An argument that is a msgpack array, or ''. To be destroyed. */

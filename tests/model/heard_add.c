@@ -333,7 +333,7 @@ static struct unique_rule read_rule(struct slice text)
         server_fail("a rule is none: %s", whole);
     for (int i = 0; i < 4; i++)
         if (strcmp(mode, modes[i]) == 0)
-            rule.mode = i;
+            rule.mode = (enum unique_mode)i;
     rule.form = strcmp(hold, "until-done") == 0    ? UNTIL_DONE
                 : strcmp(hold, "until-start") == 0 ? UNTIL_START
                                                    : FOR;

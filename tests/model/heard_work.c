@@ -98,25 +98,20 @@ static void take_mixed(struct call_heard *call, struct claim *claim,
                        const char *node, unsigned lo, unsigned hi,
                        const redisReply *told)
 {
-    const uint8_t *bytes = (const uint8_t *)told->str;
-    int64_t from_ms = 0, base_ms = 0;
+    int64_t from_ms, base_ms;
 
     if (told->len < 13 + 4 * (size_t)(hi - lo + 1)) {
         topic_problem(call->topic->model, "a claim has no times of %s", node);
         return;
     }
-    for (int i = 6; i > 0; i--) {
-        from_ms = from_ms << 8 | bytes[i];
-        base_ms = base_ms << 8 | bytes[6 + i];
-    }
+    from_ms = (int64_t)heard_little(told->str + 1, 6);
+    base_ms = (int64_t)heard_little(told->str + 7, 6);
     for (unsigned slot = lo; slot <= hi; slot++) {
-        const uint8_t *more = bytes + 13 + 4 * (slot - lo);
-        int64_t due_ms =
-            base_ms + (int64_t)(more[0] | more[1] << 8 | more[2] << 16 |
-                                (uint32_t)more[3] << 24);
+        int64_t due_ms = base_ms + (int64_t)heard_little(
+                                       told->str + 13 + 4 * (slot - lo), 4);
 
         take(call, claim, node, slot, due_ms < from_ms ? from_ms : due_ms,
-             bytes[0] / 2);
+             (uint8_t)told->str[0] / 2);
     }
 }
 
@@ -232,7 +227,9 @@ void heard_claim(struct call_heard *call)
     claim.is_bounded =
         (call->arg_count > OWN_LIMITS && call->args[OWN_LIMITS].len > 0) ||
         is_bounded(call);
-    model->is_paused = heard_reply(call, SAID_STATE) % 2 == 1;
+    if (heard_reply(call, SAID_STATE) % 2 != model->is_paused)
+        topic_problem(model, "the topic is %s, and a claim says otherwise",
+                      model->is_paused ? "paused" : "not paused");
     look_at_leases(call);
     for (size_t i = FIRST_NODE; i + 1 < call->reply->elements; i += 2)
         take_node(call, &claim, call->reply->element[i],

@@ -73,7 +73,7 @@ struct topic {
     struct counters count;
     struct job **live, **dead; /* WAITS and RUNS; DEAD */
     size_t live_count, live_cap, dead_count, dead_cap, waiting;
-    struct lease *leases; /* the first to end first */
+    struct lease *leases; /* in no order */
     size_t lease_count, lease_cap;
     struct sleeper *sleepers;
     size_t sleeper_count, sleeper_cap;
@@ -112,8 +112,8 @@ enum add_outcome topic_add(struct topic *topic, const char *id,
 /* What a job that comes with a unique key says of it. */
 struct unique_rule {
     const char *key;
-    enum { REJECT, REPLACE, DEBOUNCE, THROTTLE } mode;
-    enum { UNTIL_DONE, UNTIL_START, FOR } form;
+    enum unique_mode { REJECT, REPLACE, DEBOUNCE, THROTTLE } mode;
+    enum unique_form { UNTIL_DONE, UNTIL_START, FOR } form;
     int64_t ms;      /* FOR */
     int64_t most_ms; /* DEBOUNCE; -1: none */
 };
@@ -153,13 +153,14 @@ void topic_expire(struct topic *topic, struct job *job);
 void topic_take(struct topic *topic, struct claim *claim, struct job *job,
                 int64_t due_ms, unsigned crashes);
 
-/* That was all. */
+/* That was all. Were they the right ones, and is the time to ask again
+ * right? */
+void topic_end_claim(struct topic *topic, const struct claim *claim);
 
-/* When the first job that waits is due; when there is something to do: one is,
- * or a lease is over. INT64_MAX: never. */
+/* When the first job that waits is due; when there is something to do, also
+ * since a lease is over. INT64_MAX: never. */
 int64_t topic_first_due_ms(const struct topic *topic);
 int64_t topic_next_ms(const struct topic *topic);
-void topic_end_claim(struct topic *topic, const struct claim *claim);
 
 /* The job was handed to a worker that waited. */
 void topic_hand_over(struct topic *topic, struct job *job, uint64_t token,
@@ -171,13 +172,15 @@ bool topic_runs_under(const struct topic *topic, uint64_t token);
 /* Nothing is left of the claim. */
 void topic_close(struct topic *topic, uint64_t token);
 
-/* --- verdicts; the job runs -------------------------------------------- */
+/* --- verdicts; the job runs ---------------------------------------------- */
 
 static inline bool job_runs(const struct job *job, uint64_t token)
 {
     return job != NULL && job->state == RUNS && job->token == token;
 }
 
+/* It is done or expired; it is retried or snoozed; it is dead; it was not
+ * started and goes back. */
 void topic_end(struct topic *topic, struct job *job);
 void topic_again(struct topic *topic, struct job *job, int64_t due_ms);
 void topic_die(struct topic *topic, struct job *job);

@@ -13,7 +13,7 @@
 struct unique {
     char *key;
     struct job *holder;
-    int form;
+    enum unique_form form;
     int64_t till_ms;  /* FOR */
     int64_t first_ms; /* when the first of those came that took each other's
                          place */
@@ -159,7 +159,7 @@ enum add_outcome topic_add_unique(struct topic *topic, const char *id,
     *ret_job = topic_enter(topic, id, lane, due_ms);
     unique = find_or_make(topic, rule->key);
     unique->holder = *ret_job;
-    unique->form = (int)rule->form;
+    unique->form = rule->form;
     unique->first_ms = first_ms;
     unique->due_ms = due_ms;
     unique->added_ms = now_ms;

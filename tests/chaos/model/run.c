@@ -363,7 +363,8 @@ static void claim_as_before(struct run *run)
     static const char script[] =
         "redis.call('HSET', KEYS[2], 'kind', 'delay', 'claimed', 5, "
         "'returned', 5) "
-        "return redis.call('HSET', KEYS[1], '!', string.rep('-', 65))";
+        "return redis.call('HSET', KEYS[1], '!', 'delay' .. string.rep('-', "
+        "60))";
     struct model *model = &run->model;
 
     model->exists = model->is_old = true;

@@ -122,6 +122,7 @@ static void check_index(struct run *run)
     char id[24], seq[SEQ_LEN + 1], sentinel[66];
 
     memset(sentinel, '-', 65);
+    memcpy(sentinel, "delay", 5);
     sentinel[65] = '\0';
     if (model->exists)
         add_line(&wanted, "!", sentinel);

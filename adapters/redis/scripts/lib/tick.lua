@@ -69,7 +69,7 @@ local function find_lost_ticks(cron)
       end
     end
   end
-  call('HSET', ids, '!', string.rep('-', 65))
+  call('HSET', ids, '!', 'delay' .. string.rep('-', 60)) -- topic.lua
 end
 
 -- Where the tick of a schedule stands, as find_slot tells; nil: it is nowhere,
