@@ -119,12 +119,23 @@ bool heard_score(const struct call_heard *call, const char *name,
     return true;
 }
 
-bool heard_is_server(const struct call_heard *call, struct slice own)
+const struct entry *heard_meta(const struct call_heard *call, const char *name)
 {
     const struct object *meta = heard_object(call, "meta");
-    const struct entry *entry =
-        meta == NULL ? NULL
-                     : table_find(&meta->table, (struct slice){"server", 6});
+
+    return meta == NULL
+               ? NULL
+               : table_find(&meta->table, (struct slice){name, strlen(name)});
+}
+
+bool heard_has_limits(const struct call_heard *call)
+{
+    return heard_meta(call, "limits") != NULL;
+}
+
+bool heard_is_server(const struct call_heard *call, struct slice own)
+{
+    const struct entry *entry = heard_meta(call, "server");
 
     return entry != NULL && own.len > 0 && own.len == entry->value_len &&
            memcmp(own.ptr, entry->value, own.len) == 0;

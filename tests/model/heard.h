@@ -90,6 +90,10 @@ void line_free(struct line *answer);
 
 /* The object behind "prefix:name"; NULL: there is none. */
 struct object *heard_object(const struct call_heard *call, const char *name);
+/* A field of `meta`; NULL: it is not there. */
+const struct entry *heard_meta(const struct call_heard *call, const char *name);
+/* Limits may hold jobs back. */
+bool heard_has_limits(const struct call_heard *call);
 /* Is this what gave out jobs last (scripts/lib/server.lua)? */
 bool heard_is_server(const struct call_heard *call, struct slice own);
 /* False: the member is not there. */

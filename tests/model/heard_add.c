@@ -88,7 +88,7 @@ static void say(struct call_heard *call, struct line *answer)
     free(number);
 }
 
-/* What the answer says of a pack that is not looked at by the model. */
+/* Does the answer call the pack malformed? The model does not check packs. */
 static bool is_bad(const struct call_heard *call, size_t index)
 {
     for (size_t i = 1; i + 1 < call->reply->elements; i += 2)

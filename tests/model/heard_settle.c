@@ -308,7 +308,7 @@ static void give_back(struct settling *settling, size_t b)
     }
     if (settling->returned == before)
         return;
-    settling->model->entered_ms = /* whoever is woken comes by this time */
+    settling->model->entered_ms = /* the worker that is woken comes by then */
         due_ms < entered_ms ? due_ms : entered_ms;
 }
 

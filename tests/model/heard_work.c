@@ -11,23 +11,14 @@
 static const int64_t REGION = INT64_C(1) << 44; /* of mixed packs: 2, of lanes:
                                                    3 */
 
-/* There are limits. */
-static bool is_bounded(const struct call_heard *call)
-{
-    const struct object *meta = heard_object(call, "meta");
-
-    return meta != NULL &&
-           table_find(&meta->table, (struct slice){"limits", 6}) != NULL;
-}
-
 /* --- claim --------------------------------------------------------------- */
 
 enum { ROOM, LEASE_MS, MOST_NODES, WORKER, FLAGS, OFFER = 7, OWN_LIMITS = 9 };
 enum { IS_SLOW = 4 }; /* jobs keep the worker for a while */
 enum { SAID_TOKEN = 1, SAID_NEXT, SAID_JOBS, SAID_STATE, FIRST_NODE };
 
-/* Gives back jobs of a lease that is over. One call gives back so much at most;
- * what is left is on the server under the token. */
+/* Gives back jobs of a lease that has ended. One call gives back some of them;
+ * the others are on the server under the token. */
 static void give_back(struct call_heard *call, uint64_t token, bool is_gone)
 {
     struct topic *model = call->topic->model;
@@ -226,7 +217,7 @@ void heard_claim(struct call_heard *call)
     claim.token = (uint64_t)heard_reply(call, SAID_TOKEN);
     claim.is_bounded =
         (call->arg_count > OWN_LIMITS && call->args[OWN_LIMITS].len > 0) ||
-        is_bounded(call);
+        heard_has_limits(call);
     if (heard_reply(call, SAID_STATE) % 2 != model->is_paused)
         topic_problem(model, "the topic is %s, and a claim says otherwise",
                       model->is_paused ? "paused" : "not paused");
@@ -297,7 +288,7 @@ static void offer(struct call_heard *call)
     int64_t now_us = server_time(call->server), at_ms = topic_next_ms(model);
     long long left_us = heard_reply(call, 1), wanted_us = 0;
 
-    if (model->is_paused || is_bounded(call) ||
+    if (model->is_paused || heard_has_limits(call) ||
         !heard_is_server(call, call->args[OFFERS + 1]))
         wanted_us = 0;
     else if (at_ms == INT64_MAX)

@@ -31,7 +31,7 @@ static const struct script {
     const struct weir__script *script;
     void (*before)(struct call_heard *call); /* NULL: nothing to look at */
     void (*after)(struct call_heard *call);
-    bool wakes; /* somebody, for jobs that begin to wait */
+    bool wakes; /* a worker, for jobs that begin to wait */
 } scripts[] = {
     {&weir__script_delay_add, drafts_of_add, heard_add, true},
     {&weir__script_delay_add_one, drafts_of_add_one, heard_add_one, true},
@@ -164,29 +164,21 @@ static void before(void *arg, const struct slice *words, size_t count)
 }
 
 /* The server says it, so the listener need not read options. */
-static void look_at_max_pending(const struct call_heard *call)
+static void read_max_pending(const struct call_heard *call)
 {
-    const struct object *meta = heard_object(call, "meta");
-    const struct entry *entry =
-        meta == NULL
-            ? NULL
-            : table_find(&meta->table, (struct slice){"max_pending", 11});
+    const struct entry *entry = heard_meta(call, "max_pending");
 
     call->topic->model->max_pending =
         entry == NULL ? 0 : heard_int(entry_value(entry));
 }
 
-/* A limit, or a turn of a key, may hold jobs back. */
-static bool is_bounded(const struct call_heard *call)
+/* Which worker has to be woken follows from due times alone. */
+static bool are_wakes_known(const struct call_heard *call)
 {
-    const struct object *meta = heard_object(call, "meta");
-
-    return meta != NULL &&
-           (table_find(&meta->table, (struct slice){"limits", 6}) != NULL ||
-            table_find(&meta->table, (struct slice){"lanes", 5}) != NULL);
+    return !heard_has_limits(call) && heard_meta(call, "lanes") == NULL;
 }
 
-/* A wake-up names a pack if nothing else is there for who comes. */
+/* A wake-up names a pack if the worker finds nothing else. */
 static void judge_name(const struct call_heard *call)
 {
     const struct topic *model = call->topic->model;
@@ -231,11 +223,11 @@ static void after(void *arg, const struct slice *words, size_t count,
         read == NULL)
         server_fail("the listener cannot read an answer");
     call->reply = read;
-    look_at_max_pending(call);
+    read_max_pending(call);
     /* An error says that nothing was done, which the walk proves. */
     if (call->reply->type != REDIS_REPLY_ERROR)
         listener->script->after(call);
-    if (listener->script->wakes && !is_bounded(call))
+    if (listener->script->wakes && are_wakes_known(call))
         topic_judge_wakes(call->topic->model, call->topic->model->entered_ms);
     judge_name(call);
     topic_end_call(call->topic->model);

@@ -35,8 +35,8 @@ struct lease {
     int64_t deadline_ms, length_ms;
 };
 
-/* A worker that comes at `wake_ms` if nobody wakes it. INT64_MAX: never by
- * itself; INT64_MIN: whatever is added. */
+/* A worker that comes at `wake_ms` unless it is woken. INT64_MAX: it never
+ * comes by itself; INT64_MIN: no job that is added wakes it. */
 struct sleeper {
     char *name;
     int64_t wake_ms;
@@ -145,7 +145,7 @@ struct claim {
     int64_t last_ms;  /* the last one of those without keys; 0: there is none */
 };
 
-/* The job's lease is over, and the job waits again. */
+/* The job's lease has ended, and the job waits again. */
 void topic_expire(struct topic *topic, struct job *job);
 
 /* The claim gives out this job, and says when it is due and how often it
@@ -158,7 +158,7 @@ void topic_take(struct topic *topic, struct claim *claim, struct job *job,
 void topic_end_claim(struct topic *topic, const struct claim *claim);
 
 /* When the first job that waits is due; when there is something to do, also
- * since a lease is over. INT64_MAX: never. */
+ * since a lease has ended. INT64_MAX: never. */
 int64_t topic_first_due_ms(const struct topic *topic);
 int64_t topic_next_ms(const struct topic *topic);
 
@@ -198,7 +198,7 @@ void topic_enter_dead(struct topic *topic, const char *id);
 void topic_offer(struct topic *topic, const char *worker, long long number,
                  int64_t now_us);
 
-/* NULL: whoever made the offer. */
+/* NULL: the offer of any worker. */
 void topic_withdraw(struct topic *topic, const char *worker);
 
 /* Is the job, which was just added, handed to who offered itself? Nothing else

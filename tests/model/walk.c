@@ -190,7 +190,6 @@ static void walk_leases(const struct call_heard *call)
 static void walk_counters(const struct call_heard *call)
 {
     const struct counters *count = &call->topic->model->count;
-    const struct object *meta = heard_object(call, "meta");
     const struct {
         const char *name;
         long long value;
@@ -203,9 +202,7 @@ static void walk_counters(const struct call_heard *call)
     };
 
     for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
-        struct slice name = {counters[i].name, strlen(counters[i].name)};
-        const struct entry *entry =
-            meta == NULL ? NULL : table_find(&meta->table, name);
+        const struct entry *entry = heard_meta(call, counters[i].name);
         long long value = entry == NULL ? 0 : heard_int(entry_value(entry));
 
         if (value != counters[i].value)

@@ -4,7 +4,8 @@
 #include "tests/harness/test.h"
 #include "tests/sim/world.h"
 
-static void expect_well(const struct world_plan *plan, uint64_t seed)
+/* Returns how many calls the model judged. */
+static uint64_t expect_well(const struct world_plan *plan, uint64_t seed)
 {
     struct world world;
     bool is_well = world_run(&world, plan, seed);
@@ -15,15 +16,19 @@ static void expect_well(const struct world_plan *plan, uint64_t seed)
     }
     EXPECT_TRUE(is_well);
     EXPECT_TRUE(world.added > 0 && world.runs > 0);
+    return world.judged;
 }
 
 TEST(each_acknowledged_job_runs_and_none_is_early)
 {
+    uint64_t judged = 0;
+
     for (uint64_t seed = 1; seed <= 10; seed++) {
         struct world_plan plan = world_plan_of(seed);
 
-        expect_well(&plan, seed);
+        judged += expect_well(&plan, seed);
     }
+    EXPECT_TRUE(judged > 1000);
 }
 
 TEST(a_claim_that_a_busy_loop_reads_too_late_is_no_loss)
@@ -38,7 +43,7 @@ TEST(a_claim_that_a_busy_loop_reads_too_late_is_no_loss)
                                   .run_ns = 120 * SIM_S,
                                   .features = 1u << WORLD_HOLDS};
 
-        expect_well(&plan, seed);
+        EXPECT_TRUE(expect_well(&plan, seed) > 500);
     }
 }
 
@@ -67,8 +72,8 @@ static const struct {
      "if said then", "if false then"},
 };
 
-/* Of a topic without limits and keys; every other one has a burst of jobs. */
-static struct world_plan plan_of(size_t fault, uint64_t seed)
+/* A plan without limits and keys; every other seed has a burst of jobs. */
+static struct world_plan plain_plan(uint64_t seed)
 {
     struct world_plan plan = world_plan_of(seed);
 
@@ -79,9 +84,6 @@ static struct world_plan plan_of(size_t fault, uint64_t seed)
                    1U << WORLD_FAULT_CUT_OFF;
     if (seed % 2 == 0)
         plan.gap_ns = SIM_MS;
-    plan.script = faults[fault].script;
-    plan.find = faults[fault].find;
-    plan.replace = faults[fault].replace;
     return plan;
 }
 
@@ -89,14 +91,23 @@ TEST(planted_faults_show_in_worlds)
 {
     enum { SEEDS = 10 };
 
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct world_plan plan = plain_plan(seed);
+
+        (void)expect_well(&plan, seed); /* nothing is planted */
+    }
+
     for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
         uint64_t seed = 1;
         struct world world = {.cpu_s = 0};
         bool is_well = true;
 
         for (; is_well && seed <= SEEDS; seed++) {
-            struct world_plan plan = plan_of(i, seed);
+            struct world_plan plan = plain_plan(seed);
 
+            plan.script = faults[i].script;
+            plan.find = faults[i].find;
+            plan.replace = faults[i].replace;
             is_well = world_run(&world, &plan, seed);
         }
         printf("  %s: seed %d, %s\n", faults[i].name, (int)seed - 1,

@@ -32,7 +32,7 @@ struct server {
     bool has_written;                 /* the script that runs */
     const char *forbidden, *allowed;  /* of server_forbid; borrowed */
     struct table saved;               /* the keys of server_save */
-    const struct server_watch *watch; /* NULL: nobody is told */
+    const struct server_watch *watch; /* NULL: there is none */
     const char *plant_sha1, *plant_find, *plant_replace;
 };
 

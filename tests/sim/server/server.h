@@ -87,7 +87,7 @@ struct server_watch {
     void *arg;
 };
 
-/* The struct is kept; NULL: nobody is told any more. */
+/* The struct is kept; NULL ends the watch. */
 void server_watch(struct server *server, const struct server_watch *watch);
 
 /* A fault for tests: in the script with this SHA-1, once it is loaded, `find`
